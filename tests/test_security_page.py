@@ -79,7 +79,7 @@ def test_no_room_opens_a_connection_or_a_pickle_one_listens_and_one_starts_progr
             assert not roots & forbidden, path.name
             if "subprocess" in roots:
                 starting.add(path.name)
-    assert starting == {"probe.py", "measure.py", "reading.py"}
+    assert starting == {"probe.py", "measure.py", "parsers.py"}
     assert "`detect --measure` starts this Python" in PAGE and "`launch --verify` the parser" in PAGE
     assert listening == {"page.py"}
 

@@ -57,7 +57,7 @@ EAGER_CORNERS = {
 }
 
 PURE = ("autograd", "model", "walk", "workload", "memory", "timing", "settle", "feasibility")
-LOADERS = tuple(f"llmfeas.catalog.{name}" for name in ("store", "overlay", "overlay_files", "source"))
+LOADERS = tuple(f"llmfeas.catalog.{name}" for name in ("store", "overlay", "overlay_file", "source"))
 
 LONGEST_MODULE = 400
 LONGEST_FUNCTION = 40

@@ -128,7 +128,7 @@ def _choice(option: Option, raw: str, formats: Quantization) -> str:
     if text in spellings:
         return spellings[text]
     if option.extensible:
-        from .catalog.format_names import format_named
+        from .catalog.names.formats import format_named
 
         named = formats.formats.get(format_named(raw))
         if named is not None:

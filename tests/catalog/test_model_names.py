@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from llmfeas.catalog.model_names import typed
 from llmfeas.catalog.named import find_model
+from llmfeas.catalog.names.models import typed
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 

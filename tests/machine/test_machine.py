@@ -10,13 +10,13 @@ import recorded
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.machine import Machine, device_of, matched, this_hardware, this_machine
-from llmfeas.machine.adapters import INTEL_PCI, parse_adapters, parse_intel_pci, parse_nvidia_proc
 from llmfeas.machine.amd import parse_amd_smi, parse_kfd, parse_rocm_smi
 from llmfeas.machine.apple import parse_apple
+from llmfeas.machine.cards import parse_adapters, parse_intel_pci, parse_nvidia_proc
 from llmfeas.machine.cpu import parse_cpuinfo, parse_dmidecode, parse_meminfo
 from llmfeas.machine.intel import parse_hl_smi, parse_xpu_smi
 from llmfeas.machine.nvidia import parse_nvidia_smi
-from llmfeas.machine.probe import Found, output, text_of, together
+from llmfeas.machine.probe import Found, output, text_of, together, words_of_machines
 from llmfeas.machine.tpu import tpu_devices
 
 GIB = 2**30
@@ -109,8 +109,8 @@ def test_intel_without_its_tool() -> None:
 
 
 def test_every_intel_id_is_a_device_of_the_catalog() -> None:
-    for number, name in INTEL_PCI.items():
-        assert entry_of(parse_intel_pci([("0x8086", hex(number))])[0]), name
+    for number, name in words_of_machines()["intel_pci"].items():
+        assert entry_of(parse_intel_pci([("0x8086", number)])[0]), name
 
 
 def test_adapters_of_windows() -> None:

@@ -15,9 +15,9 @@ from llmfeas.catalog.hardware import Hardware
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.machine import Found, Machine, this_hardware
-from llmfeas.machine.adapters import parse_intel_pci
 from llmfeas.machine.amd import parse_amd_smi, parse_kfd, parse_rocm_smi
 from llmfeas.machine.apple import parse_apple
+from llmfeas.machine.cards import parse_intel_pci
 from llmfeas.machine.cpu import parse_cpuinfo
 from llmfeas.machine.huawei import parse_npu_smi
 from llmfeas.machine.intel import parse_hl_smi, parse_xpu_smi

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmfeas.planning.change import Axis, Change, clash, picked, together
+from llmfeas.planning.changes.change import Axis, Change, clash, picked, together
 
 task = Change({"task": "lora"}, "")
 narrow = Change({"precision": "bf16"}, "", alone=("task",))

@@ -7,8 +7,8 @@ import pytest
 from llmfeas.catalog.store import catalog
 from llmfeas.contract import ABSENT
 from llmfeas.planning.answer import answer, bare_answer
-from llmfeas.planning.faster import leaves_on_host
 from llmfeas.planning.selection import GAIN
+from llmfeas.workload.serving import spills
 
 SPILLED = [
     {"model": "gemma-3-27b", "device": "rtx-4090", "context": 128_000},
@@ -22,11 +22,11 @@ SPILLED = [
 def test_a_faster_way_leaves_nothing_on_the_host_and_says_what_an_estimate_says(asked: dict[str, object]) -> None:
     request = {**asked, "task": "inference"}
     found = answer(request, catalog(), ladder=False)
-    assert leaves_on_host(found.scenario) and found.verdict.status == "feasible"
+    assert spills(found.scenario) and found.verdict.status == "feasible"
     assert found.faster is not ABSENT and found.faster
     for way in found.faster:
         changed = bare_answer({**request, **way.changes}, catalog())
-        assert not leaves_on_host(changed.scenario) and changed.memory.host_bytes < found.memory.host_bytes
+        assert not spills(changed.scenario) and changed.memory.host_bytes < found.memory.host_bytes
         assert (changed.verdict.status, changed.speed.expected) == (way.status, way.decode_tokens_per_second)
         assert changed.memory.peak_bytes.expected == way.peak_bytes
         assert way.status == "feasible" and changed.speed.expected >= GAIN * found.speed.expected
@@ -40,7 +40,7 @@ def test_the_first_way_is_the_one_that_hurts_least() -> None:
 
 def test_no_shorter_context_is_offered_to_who_asked_for_none() -> None:
     found = answer({"model": "llama-3.3-70b", "device": "rtx-4090", "task": "inference"}, catalog(), ladder=False)
-    assert leaves_on_host(found.scenario)
+    assert spills(found.scenario)
     assert found.faster == ()
 
 

@@ -15,10 +15,11 @@ from llmfeas.options import TRAINING
 from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.plan import plan
 from llmfeas.planning.solve import solved
-from llmfeas.planning.solve.answer import FEASIBLE, estimated, spills
+from llmfeas.planning.solve.answer import estimated
 from llmfeas.planning.solve.cheapest import COUNTS, _best_count
 from llmfeas.settle import before_layout, layout, resolution
 from llmfeas.timing.training import least_job_seconds
+from llmfeas.workload.serving import spills
 
 
 @settings(max_examples=40)
@@ -79,8 +80,8 @@ def test_no_smaller_number_of_whole_machines_works(ask: dict[str, object]) -> No
     for fewer in (*range(1, node), *range(node, count, node)):
         if fewer < count:
             found = estimated({**ask, **engine, "num_devices": fewer}, catalog())
-            assert found is None or found.verdict.status not in FEASIBLE or spills(found), fewer
-    assert bare_answer({**ask, **engine, "num_devices": count}).verdict.status in FEASIBLE
+            assert found is None or not found.verdict.works() or spills(found.scenario), fewer
+    assert bare_answer({**ask, **engine, "num_devices": count}).verdict.works()
 
 
 @pytest.mark.parametrize("task", ["pretrain", "lora"])

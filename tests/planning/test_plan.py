@@ -12,7 +12,7 @@ from llmfeas.errors import UsageError
 from llmfeas.feasibility.core import estimate
 from llmfeas.feasibility.result import Estimate
 from llmfeas.planning.answer import answer, bare_answer
-from llmfeas.planning.axes import axes_of
+from llmfeas.planning.changes.axes import axes_of
 from llmfeas.planning.launch import launcher, prepared
 from llmfeas.planning.plan import MOST_CHANGES, Plan, pins, plan
 from llmfeas.planning.search import Search, settings_of

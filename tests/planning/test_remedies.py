@@ -11,7 +11,7 @@ from llmfeas.catalog.prices import let
 from llmfeas.catalog.store import catalog
 from llmfeas.feasibility.core import estimate
 from llmfeas.planning.answer import answer
-from llmfeas.planning.hardware import device_changes
+from llmfeas.planning.changes.hardware import device_changes
 from llmfeas.planning.remedies import nearest_remedies
 from llmfeas.settle import resolution
 

@@ -7,7 +7,7 @@ import pytest
 from llmfeas.catalog.store import catalog
 from llmfeas.feasibility.result import Estimate, MemorySize
 from llmfeas.planning.answer import answer, bare_answer
-from llmfeas.planning.hardware import device_changes
+from llmfeas.planning.changes.hardware import device_changes
 from llmfeas.render.estimate import report
 from llmfeas.render.table import rendered
 from llmfeas.units import GIB

@@ -14,8 +14,8 @@ from llmfeas.errors import LlmfeasError, UsageError
 from llmfeas.feasibility.core import estimate
 from llmfeas.planning.answer import answer, bare_answer
 from llmfeas.planning.solve import QUESTIONS, solved
-from llmfeas.planning.solve.answer import lies_on_host, spills
 from llmfeas.settle import resolution
+from llmfeas.workload.serving import spills
 
 MODELS = (
     "gpt2", "gpt2-xl", "pythia-1b", "llama-2-7b", "llama-3-8b", "mistral-7b", "qwen2.5-0.5b", "tinyllama-1.1b",
@@ -42,7 +42,7 @@ def status(request: Ask) -> str:
     """The status of a request, `refused` where this value of a setting is."""
     try:
         found = estimate(resolution(request, catalog()))
-        return "on the host" if spills(found) and found.verdict.status in WORKS else found.verdict.status
+        return "on the host" if spills(found.scenario) and found.verdict.status in WORKS else found.verdict.status
     except UsageError as error:
         assert error.code in ("beyond-positions", "impossible-layout", "rank-beyond-matrix")
         return "refused"
@@ -60,7 +60,7 @@ def check_edge(setting: str, request: Ask) -> None:
         assert (found.beyond["status"] if least is None else status({**fixed, setting: least})) not in WORKS
         return
     assert isinstance(value, int)
-    helped = found.at is not None and spills(found.at)
+    helped = found.at is not None and spills(found.at.scenario)
     assert status({**fixed, setting: value}) in (("on the host",) if helped else WORKS)
     assert found.at is not None and found.at.verdict.status in WORKS
     assert not helped or any("on the device alone" in note for note in found.notes)
@@ -194,7 +194,7 @@ def test_max_model_counts_the_models_whose_estimates_are_feasible(ask: Ask) -> N
             found = bare_answer({**fixed, "model": model.id}, catalog())
         except LlmfeasError:
             continue
-        works += found.verdict.status in ("feasible", "tight") and not lies_on_host(found.scenario)
+        works += found.verdict.status in ("feasible", "tight") and not spills(found.scenario)
     assert works
     assert solved("max-model", ask, few).answer["works"] == works
 

@@ -7,7 +7,7 @@ import pytest
 from llmfeas.catalog.store import catalog
 from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.solve import solved
-from llmfeas.planning.solve.answer import lies_on_host, spills
+from llmfeas.workload.serving import spills
 
 Ask = dict[str, object]
 
@@ -26,7 +26,7 @@ def test_what_an_estimate_calls_feasible_has_an_answer(question: str, setting: s
     found = solved(question, asked, catalog())
     most = found.answer[setting]
     assert isinstance(most, int) and bare_answer(asked).verdict.status == "feasible"
-    assert found.at is not None and spills(found.at)
+    assert found.at is not None and spills(found.at.scenario)
     assert any("does not fit on the device alone" in note for note in found.notes)
     assert bare_answer({**asked, setting: most}).verdict.status in ("feasible", "tight")
     assert bare_answer({**asked, setting: most + 1}).verdict.status == "infeasible"
@@ -35,7 +35,7 @@ def test_what_an_estimate_calls_feasible_has_an_answer(question: str, setting: s
 def test_where_the_device_holds_it_alone_the_answer_ends_there() -> None:
     asked = {"model": "llama-3.1-8b", "device": "rtx-4090", "task": "inference"}
     found = solved("max-context", asked, catalog())
-    assert found.at is not None and not lies_on_host(found.at.scenario) and not found.notes
+    assert found.at is not None and not spills(found.at.scenario) and not found.notes
     assert str((found.beyond or {})["because"]).startswith("only ")
 
 

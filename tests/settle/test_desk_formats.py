@@ -10,8 +10,8 @@ from llmfeas.feasibility.inputs import inputs
 from llmfeas.feasibility.result import Estimate
 from llmfeas.feasibility.verdict import why
 from llmfeas.planning.answer import answer, bare_answer
-from llmfeas.planning.solve.answer import lies_on_host
 from llmfeas.settle import resolution
+from llmfeas.workload.serving import spills
 
 GGUF = ("none", "q8_0", "q6_k", "q5_k_m", "q4_k_m")
 MLX = ("none", "mlx-8bit", "mlx-6bit", "mlx-4bit")
@@ -44,7 +44,7 @@ def test_no_wider_usual_format_would_surely_fit(device: str) -> None:
         order = MLX if found.scenario.engine == "mlx" else GGUF
         for wider in order[: order.index(found.scenario.quant)]:
             as_said = served(model, device, quant=wider)
-            helped = lies_on_host(as_said.scenario) or as_said.scenario.spill is not None
+            helped = spills(as_said.scenario) or as_said.scenario.spill is not None
             assert helped or as_said.memory.verdict != "fits", (model, wider)
 
 
@@ -67,7 +67,7 @@ def test_what_was_said_stays(said: dict[str, object]) -> None:
 def test_what_does_not_fit_in_the_format_that_was_said_leaves_as_few_layers_on_the_host_as_do() -> None:
     found = served("qwen2.5-32b", "rtx-4070ti", quant="q4_k_m")
     layers = found.scenario.gpu_layers
-    assert found.verdict.status == "feasible" and lies_on_host(found.scenario)
+    assert found.verdict.status == "feasible" and spills(found.scenario)
     assert layers is not None and 0 < layers < found.scenario.model.architecture.layers
     again = served("qwen2.5-32b", "rtx-4070ti", quant="q4_k_m", gpu_layers=layers)
     assert again.memory == found.memory

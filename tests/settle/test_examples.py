@@ -12,7 +12,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.contract import plain
 from llmfeas.errors import UsageError
 from llmfeas.planning.answer import bare_answer
-from llmfeas.planning.recipe_changes import tokens_changes
+from llmfeas.planning.changes.training import tokens_changes
 from llmfeas.render.assumptions import context
 from llmfeas.scenario import Scenario
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from itertools import chain, groupby
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
 from ..record import dataclass, fields, replace
 
@@ -18,7 +18,7 @@ from .parts import (
 )
 # isort: on
 # fmt: on
-from .types import STRICT, Count, CountOrZero, Few, Fraction, Identifier, Layers, Positive
+from .types import Count, CountOrZero, Few, Fraction, Identifier, Layers, Positive, Strict
 
 QkNorm = Literal["none", "head", "full", "l2"]
 """`head`: one scale of head_dim for all heads, for q and for k; `full`: over all heads; `l2`: no weights."""
@@ -40,13 +40,13 @@ name the field of the architecture that describes them.
 _WITHOUT_KEYS: Final = frozenset(("state_space", "memory_unit", "none"))
 
 FeedForwardKind = Literal["dense", "experts", "none"]
+Dtype = Literal["float32", "bfloat16", "float16"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LayerKind:
+class LayerKind(Strict):
     """What one layer holds, or so many equal ones in a row."""
 
-    __pydantic_config__: ClassVar = STRICT
     mixer: Mixer = "attention"
     feed_forward: FeedForwardKind = "dense"
     windowed: bool = False
@@ -84,13 +84,12 @@ def _kind(mixer: Mixer, feed_forward: FeedForwardKind, windowed: bool, rotates: 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Architecture:
+class Architecture(Strict):
     """A transformer of one stack: a decoder, or an encoder. Widths are in elements, `layers` counts its blocks.
 
     Equal architectures hash alike, and the hash is computed once: architectures are the key of every cache.
     """
 
-    __pydantic_config__: ClassVar = STRICT
     layers: Layers
     hidden: Count
     heads: Count
@@ -374,7 +373,7 @@ class Model:
     """Whether trained weights were published; not of the shapes that papers and benchmarks give."""
     aliases: tuple[str, ...] = ()
     default_for: tuple[str, ...] = ()  # names of a family (`qwen3`) that mean this one when nothing more is said
-    dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16"
+    dtype: Dtype = "bfloat16"
     """16-bit type (or fp32) of the published weights outside quantized tensors."""
     published_quant: str = "none"
     """Quantization of the published weights, a value of `--quant` (mxfp4 for gpt-oss, fp8 for DeepSeek-V3)."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ..record import dataclass, field
 from .device import BackendId, Device, DeviceClass
-from .types import STRICT, Identifier
+from .types import Identifier, Strict
 
 Status = Literal["supported", "limited", "unsupported"]
 
@@ -33,10 +33,9 @@ def traits_of(device: Device) -> DeviceTraits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
+class Condition(Strict):
     """Which devices a case speaks of: all of its conditions hold; without any, every device."""
 
-    __pydantic_config__: ClassVar = STRICT
     below: str | None = None
     """Devices whose numeric target (CUDA compute capability) is below this one."""
     targets: tuple[Identifier, ...] = ()
@@ -66,10 +65,9 @@ _EVERY_DEVICE = Condition()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Support:
+class Support(Strict):
     """Whether a technique works: from which version of the software on, with which limits, who says so."""
 
-    __pydantic_config__: ClassVar = STRICT
     status: Status
     when: Condition = _EVERY_DEVICE
     but: tuple[Identifier, ...] = ()
@@ -81,10 +79,9 @@ class Support:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Build:
+class Build(Strict):
     """Another build of an engine, which it runs by itself on some devices."""
 
-    __pydantic_config__: ClassVar = STRICT
     engine: Identifier
     when: Condition
 
@@ -96,10 +93,9 @@ def built_for(engine: str, builds: Iterable[Build], device: Device) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineChoice:
+class EngineChoice(Strict):
     """What people use on a backend; the first choice that matches is taken."""
 
-    __pydantic_config__: ClassVar = STRICT
     engine: Identifier
     tasks: tuple[Identifier, ...] = ()
     """Tasks it is chosen for; none named: every task."""
@@ -120,10 +116,9 @@ class EngineChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
+class Backend(Strict):
     """A catalog entry of one backend."""
 
-    __pydantic_config__: ClassVar = STRICT
     id: BackendId
     name: Identifier
     vendor: Identifier

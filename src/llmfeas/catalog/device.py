@@ -5,21 +5,20 @@ and offers, what one can rent or borrow as a whole.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from ..record import dataclass, fields, replace
 from ..units import GB, GIB, MIB, TERA
-from .types import STRICT, Count, Fraction, GbPerS, Gib, Identifier, Limits, Positive, Share, TflopPerS, Usd, Watts
+from .types import Count, Fraction, GbPerS, Gib, Identifier, Limits, Positive, Share, Strict, TflopPerS, Usd, Watts
 
 BackendId = Literal["cuda", "rocm", "tpu", "metal", "xpu", "cpu", "hpu", "npu", "neuron", "port"]
 DeviceClass = Literal["consumer", "workstation", "datacenter", "unified", "cpu", "apu", "edge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rates:
+class Rates(Strict):
     """Dense peaks in : TflopPerSOP/s (int8: TOP/s). None: the device has no such rate."""
 
-    __pydantic_config__: ClassVar = STRICT
     fp32: TflopPerS | None = None
     """fp32 on the vector units; None where fp32 products run as several bf16 passes (TPU)."""
     fp32_matrix: TflopPerS | None = None
@@ -58,20 +57,18 @@ def is_mixed(precision: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoreGroup:
+class CoreGroup(Strict):
     """Cores of one kind in a processor that has several: fast ones and thrifty ones."""
 
-    __pydantic_config__: ClassVar = STRICT
     cores: Count
     clock_ghz: Positive
     simd: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(Strict):
     """A way out of the device, in 10^9 bytes a second, per direction."""
 
-    __pydantic_config__: ClassVar = STRICT
     kind: Literal["pcie", "nvlink", "nvlink-c2c", "xgmi", "ici", "roce", "xelink", "thunderbolt", "neuronlink", "hccs"]
     gb_per_s: GbPerS | None
     generation: str = ""
@@ -81,20 +78,18 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MachineSizes:
+class MachineSizes(Strict):
     """What memory a machine is sold with, first what is assumed of it."""
 
-    __pydantic_config__: ClassVar = STRICT
     machine: Identifier
     memory_gib: tuple[Gib, ...]
     source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class Price(Strict):
     """Rent of one device. `as_of` None: the source gives no date."""
 
-    __pydantic_config__: ClassVar = STRICT
     provider: Identifier
     usd_per_hour: Usd
     as_of: str | None = None
@@ -104,10 +99,9 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
+class Device(Strict):
     """A catalog entry of one device: what one process sees (one GCD of an MI250X, one core of a TPU v3)."""
 
-    __pydantic_config__: ClassVar = STRICT
     id: Identifier
     name: Identifier
     backend: BackendId
@@ -369,10 +363,9 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(Strict):
     """A catalog entry of one offer: `count` devices in one machine, for a number of hours."""
 
-    __pydantic_config__: ClassVar = STRICT
     id: Identifier
     name: Identifier
     provider: Identifier

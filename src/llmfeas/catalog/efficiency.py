@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from ..record import dataclass, field
 from .device import BackendId
-from .types import STRICT, Count, CountOrZero, Identifier, Limits, Positive, PositiveOrZero, Spread
+from .types import Count, CountOrZero, Identifier, Limits, Positive, PositiveOrZero, Spread, Strict
 
 AttentionKind = Literal["standard", "new", "scaled"]
 Factor = Annotated[float, Limits(ge=1, le=100)]
 
 
 @dataclass(frozen=True, slots=True)
-class CalibratedNumber:
+class CalibratedNumber(Strict):
     """One calibrated number and what stands behind it."""
 
-    __pydantic_config__: ClassVar = STRICT
     value: Positive
     spread: Spread = 0.2
     rows: CountOrZero = 0
@@ -50,10 +49,9 @@ def is_share(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(Strict):
     """What devices of one generation have in common for software."""
 
-    __pydantic_config__: ClassVar = STRICT
     training: str = "other"
     attention: AttentionKind = "standard"
     vendor_attention: bool = False
@@ -66,10 +64,9 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True)
-class Regime:
+class Regime(Strict):
     """How far a left-out group of one kind of run was off, and the half-width factor of the 80 % interval."""
 
-    __pydantic_config__: ClassVar = STRICT
     sigma: Spread
     groups: CountOrZero
     rows: CountOrZero
@@ -79,10 +76,9 @@ class Regime:
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class Own(Strict):
     """What the user's own measurements on one device say of one kind of run: an overlay's `efficiency.calibration`."""
 
-    __pydantic_config__: ClassVar = STRICT
     factor: Annotated[float, Limits(ge=0.01, le=100)]
     """Measured over computed (speed, or peak memory), shrunk towards 1."""
     width: Factor
@@ -91,10 +87,9 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Efficiency:
+class Efficiency(Strict):
     """The whole file. Compared and hashed by identity, so that what is derived from it can be cached."""
 
-    __pydantic_config__: ClassVar = STRICT
     as_of: str = ""
     parameters: Mapping[str, CalibratedNumber]
     generations: Mapping[str, Generation]

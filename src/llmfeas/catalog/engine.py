@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
 from ..adapters import LoraKind
 from ..record import dataclass, field
@@ -15,7 +15,7 @@ from .implementation import KINDS, Implementations
 from .quantization import Format
 from .records import LikeError
 from .serving_pool import ServingPool, Step
-from .types import STRICT, Count, CountOrZero, Fraction, Identifier, PositiveOrZero
+from .types import Count, CountOrZero, Fraction, Identifier, PositiveOrZero, Strict
 
 OLLAMA: Final = "ollama"
 DATE: Final = r"20\d\d(-[01]\d(-[0-3]\d)?)?"
@@ -25,10 +25,9 @@ Style = Literal["plain", "tuned", "native"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scheme:
+class Scheme(Strict):
     """How an engine keeps a mixed-precision model on several devices. Bytes a trained parameter."""
 
-    __pydantic_config__: ClassVar = STRICT
     weight: Count
     gradient: Count
     master: CountOrZero = 0
@@ -54,10 +53,9 @@ class Scheme:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TrainingOverhead:
+class TrainingOverhead(Strict):
     """What a training engine holds beside tensors. Compared by identity."""
 
-    __pydantic_config__: ClassVar = STRICT
     fixed_bytes: PositiveOrZero = 0.0
     gaps: Fraction = 0.0
     sharded_bytes: PositiveOrZero = 0.0
@@ -77,10 +75,9 @@ class TrainingOverhead:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ServingMemory:
+class ServingMemory(Strict):
     """Cache, passes over the prompt and overheads of a serving engine. Compared by identity."""
 
-    __pydantic_config__: ClassVar = STRICT
     cache: Literal["growing", "preallocated", "paged"]
     block_tokens: Count = 1
     appends: bool = False
@@ -107,10 +104,9 @@ class ServingMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ServingSpeed:
+class ServingSpeed(Strict):
     """Which calibrated path a serving engine takes. Compared by identity."""
 
-    __pydantic_config__: ClassVar = STRICT
     products: str = ""
     """Whose products of quantized weights it has on a CPU; empty: those of its builds."""
     family: Literal["llama.cpp", "mlx", "compiled", "server", "autoawq", "eager"]
@@ -127,10 +123,9 @@ class ServingSpeed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingTraits:
+class TrainingTraits(Strict):
     """How an engine trains."""
 
-    __pydantic_config__: ClassVar = STRICT
     zero: CountOrZero
     """ZeRO stage on several devices where nobody sets one."""
     layout: Literal["batches", "smallest", "fastest"] = "smallest"
@@ -192,10 +187,9 @@ class TrainingTraits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServingTraits:
+class ServingTraits(Strict):
     """How an engine serves."""
 
-    __pydantic_config__: ClassVar = STRICT
     split: Literal["layers", "tensors", "copies"]
     """How one served model spreads over several devices."""
     writes: bool = True
@@ -239,10 +233,9 @@ class ServingTraits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Engine:
+class Engine(Strict):
     """A catalog entry of one engine; data/engines.yaml documents the fields. Compared by identity."""
 
-    __pydantic_config__: ClassVar = STRICT
     id: Identifier
     name: str = ""
     aliases: tuple[Identifier, ...] = ()

@@ -51,7 +51,7 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
         return Hardware(catalog.devices[rest], int(count))
     if text in catalog.devices:
         return Hardware(catalog.devices[text])
-    from .bus_names import sold_as
+    from .names.bus import sold_as
     from .search import LONGEST, is_written
 
     if sold := sold_as(text):
@@ -59,7 +59,7 @@ def find_hardware(text: str, catalog: Catalog) -> Hardware:
     own = exact_id(catalog.offers, text)
     if own is not None and is_written(catalog.offers, own, text):
         return _lent(catalog.offers[own], catalog, None)
-    from .typed import says_two_sizes
+    from .names.typed import says_two_sizes
 
     try:
         return (_with_main_memory(text[:LONGEST], catalog) if says_two_sizes(text) else None) or _named(text, catalog)
@@ -96,7 +96,7 @@ def _named(text: str, catalog: Catalog) -> Hardware:
     Raises:
         UsageError: as `find_hardware`.
     """
-    from .machine_names import meant
+    from .names.machines import meant
 
     found = meant(text, catalog)
     if found.offer is not None:
@@ -121,7 +121,7 @@ def _is_card(device: Device) -> bool:
 
 def _with_main_memory(text: str, catalog: Catalog) -> Hardware | None:
     """Read `rtx 3090, 64gb ram`: the card, in a machine of so much; None where that is not what it says."""
-    from .beside import without_main_memory
+    from .names.beside import without_main_memory
 
     said = without_main_memory(text)
     found = said and _found(said[0], catalog)
@@ -148,7 +148,7 @@ def _in_slices(text: str, catalog: Catalog) -> Hardware | None:
 
 def _in_computer(text: str, catalog: Catalog) -> Hardware | None:
     """Read `legion 5 rtx 3060`: what is in the computer, the notebook's own variant first; None: that says nothing."""
-    from .beside import without_computer
+    from .names.beside import without_computer
 
     computer = without_computer(text)
     if computer is None:
@@ -160,7 +160,7 @@ def _in_computer(text: str, catalog: Catalog) -> Hardware | None:
 
 def _with_processor(text: str, catalog: Catalog) -> Hardware | None:
     """Read `i9-13900k rtx 4090`: the card, whose machine has that processor; None where that is not what it says."""
-    from .beside import halves
+    from .names.beside import halves
 
     for pair in halves(text):
         one, other = (_found(half, catalog, _named) for half in pair)
@@ -173,8 +173,8 @@ def _with_processor(text: str, catalog: Catalog) -> Hardware | None:
 
 def _is_numbered(name: str) -> bool:
     """Whether a processor is named by a number and letters: `laptop` is a place, `8 80gb` a count and a size."""
+    from .names.typed import SIZE_WORDS
     from .search import tokens_of
-    from .typed import SIZE_WORDS
 
     words = tokens_of(name)
     letters = any(word.isalpha() and word not in SIZE_WORDS for word in words)
@@ -183,9 +183,9 @@ def _is_numbered(name: str) -> bool:
 
 def _mended(text: str, catalog: Catalog) -> Hardware | None:
     """Read `nvida rtx 4090`; None where no word is a slip."""
+    from .names.slips import mended
+    from .names.typed import SPACED
     from .search import vocabulary
-    from .slips import mended
-    from .typed import SPACED
 
     words = tuple(filter(None, SPACED.split(text.lower())))
     meant = mended(words, vocabulary(catalog.devices))
@@ -204,7 +204,7 @@ def _together(text: str, catalog: Catalog) -> Hardware | None:
     Raises:
         UsageError: `unequal-devices` for parts that no engine joins.
     """
-    from .beside import parts
+    from .names.beside import parts
 
     names = parts(text)
     if not 1 < len(names) <= MOST_PARTS:

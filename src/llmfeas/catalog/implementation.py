@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
 from ..errors import DataError
 from ..record import dataclass, replace
 from .architecture import Architecture
 from .records import built
-from .types import STRICT, CountOrZero
+from .types import CountOrZero, Strict
 
 # fmt: off
 NormKind = Literal[
@@ -54,10 +54,9 @@ ExpertAdapters = Literal["none", "merged", "each", "shared"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Implementation:
+class Implementation(Strict):
     """Traits of the code, not of the architecture. The header of data/implementations.yaml documents each field."""
 
-    __pydantic_config__: ClassVar = STRICT
     norm: NormKind = "cast-scale"
     qkv: Literal["separate", "split", "sliced", "interleaved", "selected", "picked"] = "separate"
     rotation: RotationKind = "halves"

@@ -35,12 +35,12 @@ def find_model(text: str, catalog: Catalog, *, pulled: bool = False) -> Match[Mo
         UsageError: `unknown-model` or `ambiguous-model`, with candidates.
     """
     if pulled and "/" not in text:
-        from .model_search import pulled_model
+        from .names.model_search import pulled_model
 
         return pulled_model(text, catalog)
     if text in catalog.models:
         return Match(catalog.models[text])
-    from .model_search import model_named
+    from .names.model_search import model_named
 
     return model_named(text, catalog)
 
@@ -52,6 +52,6 @@ def find_published_file(text: str, catalog: Catalog) -> Match[Model] | None:
     """
     if not text.lower().endswith((".gguf", ".safetensors")):
         return None
-    from .model_search import published_file
+    from .names.model_search import published_file
 
     return published_file(text, catalog)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from ..record import dataclass, replace
-from .types import STRICT, Count, CountOrZero, Few, Fraction, Layers, Positive
+from .types import Count, CountOrZero, Few, Fraction, Layers, Positive, Strict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mla:
+class Mla(Strict):
     """Multi-head latent attention (DeepSeek-V2): keys and values are cached as one latent vector a token."""
 
-    __pydantic_config__: ClassVar = STRICT
     q_lora_rank: Count | None = None
     kv_lora_rank: Count
     nope_head_dim: Count
@@ -23,10 +22,9 @@ class Mla:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LinearAttention:
+class LinearAttention(Strict):
     """Gated delta-rule layers (Qwen3-Next): a fixed state instead of a cache; every `interval`-th layer stays full."""
 
-    __pydantic_config__: ClassVar = STRICT
     key_heads: Count
     value_heads: Count
     key_head_dim: Count
@@ -47,10 +45,9 @@ class LinearAttention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StateSpace:
+class StateSpace(Strict):
     """Selective state-space layers (Mamba 1 and 2): a state of fixed size instead of a cache."""
 
-    __pydantic_config__: ClassVar = STRICT
     heads: Count
     """Mamba 2: heads of `head_dim`, the inner width together; Mamba 1: channels, each a head of 1."""
     head_dim: Count = 1
@@ -75,12 +72,11 @@ class StateSpace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedBlock:
+class SharedBlock(Strict):
     """Attention and a feed-forward that several layers run with the same weights, on the stream beside the embedding of
     its token; each use has a projection of its own behind them (Zamba).
     """
 
-    __pydantic_config__: ClassVar = STRICT
     adapter_rank: CountOrZero = 0
     """Rank of the low-rank pair that each use adds to gate and up (Zamba 2)."""
     adapts_attention: bool = False
@@ -88,48 +84,43 @@ class SharedBlock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShortConvolution:
+class ShortConvolution(Strict):
     """Gated convolutions over the last `kernel` tokens (LFM2)."""
 
-    __pydantic_config__: ClassVar = STRICT
     kernel: Count
     bias: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryUnit:
+class MemoryUnit(Strict):
     """Layers that gate what an earlier state space made of each token, and have no state of their own (SambaY)."""
 
-    __pydantic_config__: ClassVar = STRICT
     width: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatedRecurrence:
+class GatedRecurrence(Strict):
     """Linear recurrences of one number a channel, whose decay and input are gated by blocks of channels (Griffin)."""
 
-    __pydantic_config__: ClassVar = STRICT
     width: Count
     blocks: Count
     conv_kernel: Count = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TimeMixing:
+class TimeMixing(Strict):
     """Recurrent layers of RWKV: a state of `head_dim` numbers a channel (RWKV 7), or of three (RWKV 4: 0)."""
 
-    __pydantic_config__: ClassVar = STRICT
     width: Count
     head_dim: CountOrZero = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompressedAttention:
+class CompressedAttention(Strict):
     """Attention of one key-value head, whose keys are its values, to a window and to older tokens pressed together
     (DeepSeek-V4). A windowed layer sees its window only; one that indexes presses `rate` tokens into one entry, of
     which an indexer picks `top_k`; the others press `heavy_rate` and see every entry."""
 
-    __pydantic_config__: ClassVar = STRICT
     q_rank: Count
     rope_head_dim: Count
     window: Count
@@ -147,11 +138,10 @@ class CompressedAttention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SideWeights:
+class SideWeights(Strict):
     """Small weights beside operators: gates of low rank, norms within, connections between streams. Each token passes
     every matrix once."""
 
-    __pydantic_config__: ClassVar = STRICT
     matrices: tuple[tuple[Count, Count], ...] = ()
     """Inputs and outputs of each."""
     vectors: CountOrZero = 0
@@ -161,10 +151,9 @@ class SideWeights:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeadShape:
+class HeadShape(Strict):
     """Heads of attention where some layers differ from the others."""
 
-    __pydantic_config__: ClassVar = STRICT
     heads: Count
     kv_heads: Count
     head_dim: Count
@@ -174,10 +163,9 @@ class HeadShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceEncoder:
+class SourceEncoder(Strict):
     """The encoder of an encoder-decoder, where it differs from the decoder, whose layers look at what it made."""
 
-    __pydantic_config__: ClassVar = STRICT
     layers: Layers
     tokens: CountOrZero = 0
     """Positions that it makes of any input (Whisper: 1500 of 30 s); 0: one a token of the text."""
@@ -236,34 +224,31 @@ class SourceEncoder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PerLayerEmbedding:
+class PerLayerEmbedding(Strict):
     """A table with a row of `width` for each layer and token, gated into the stream (Gemma 3n, 4); without rows what
     stands there is made of the embedding alone (EmbeddingGemma 2)."""
 
-    __pydantic_config__: ClassVar = STRICT
     width: Count
     rows: CountOrZero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AltUp:
+class AltUp(Strict):
     """Parallel residual streams of which each layer computes one and predicts the others, and a low-rank branch beside
     the attention (Gemma 3n)."""
 
-    __pydantic_config__: ClassVar = STRICT
     streams: Few
     rank: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(Strict):
     """Layers that attend to the last `size` tokens only.
 
     Layers repeat in groups of `local` windowed and `full` whole ones (`full` 0: every layer is windowed), the
     windowed ones first unless `full_first`. `chunked`: blocks of `size` instead of a sliding window.
     """
 
-    __pydantic_config__: ClassVar = STRICT
     size: Count
     local: Count = 1
     full: CountOrZero = 0
@@ -278,10 +263,9 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experts:
+class Experts(Strict):
     """A routed mixture of experts in place of (or, with `parallel_dense`, beside) the dense feed-forward."""
 
-    __pydantic_config__: ClassVar = STRICT
     count: Count
     top_k: Count
     width: Count
@@ -311,20 +295,18 @@ class Experts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NgramEmbedding:
+class NgramEmbedding(Strict):
     """Hashed n-gram tables added to the token embedding: `splits * (max_order - 1)` tables of `ratio * vocab` rows."""
 
-    __pydantic_config__: ClassVar = STRICT
     ratio: Positive
     max_order: Few
     splits: Few
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageEncoder:
+class ImageEncoder(Strict):
     """How much of an encoder one image of the size that is named passes."""
 
-    __pydantic_config__: ClassVar = STRICT
     positions: Count
     """Patches."""
     layers: CountOrZero = 0
@@ -342,10 +324,9 @@ class ImageEncoder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Indexer:
+class Indexer(Strict):
     """A sparse-attention indexer, one a layer, that picks the `top_k` cached tokens its attention reads."""
 
-    __pydantic_config__: ClassVar = STRICT
     heads: Count
     head_dim: Count
     top_k: Count
@@ -354,20 +335,18 @@ class Indexer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dropout:
+class Dropout(Strict):
     """Training dropout of the published configuration."""
 
-    __pydantic_config__: ClassVar = STRICT
     embedding: Fraction = 0.0
     attention: Fraction = 0.0
     residual: Fraction = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reranker:
+class Reranker(Strict):
     """How a model that reads a query and a text together says how well they go together."""
 
-    __pydantic_config__: ClassVar = STRICT
     by: Literal["label", "tokens", "vectors"] = "label"
     """A number behind the last layer; the logits of tokens at the end of the pair, by the projection to the vocabulary;
     or vectors of a query and of all its texts, which stand in one sequence."""
@@ -378,10 +357,9 @@ class Reranker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamedContext:
+class NamedContext(Strict):
     """The context of a model's weights that were trained further, where words of a name say which they are."""
 
-    __pydantic_config__: ClassVar = STRICT
     words: tuple[str, ...]
     """All of them stand in the name: `2507`, `base`."""
     context: Count

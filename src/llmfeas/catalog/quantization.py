@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from ..errors import UsageError
 from ..record import dataclass, replace
 from .architecture import Architecture
 from .files import told
 from .records import Built
-from .types import STRICT, Count, CountOrZero, Identifier, Positive, PositiveOrZero
+from .types import Count, CountOrZero, Identifier, Positive, PositiveOrZero, Strict
 
 Layers = Literal["all", "more_bits", "first_eighth", "first_sixteenth", "first_two", "first_four", "middle"]
 NarrowUnit = Literal["fp8", "int8", "fp4"]
@@ -20,10 +20,9 @@ NATIVE = "native"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Encoding:
+class Encoding(Strict):
     """How a matrix is stored: blocks along its rows, with scales and offsets inside."""
 
-    __pydantic_config__: ClassVar = STRICT
     block: Count
     bytes: Positive
     row_bytes: PositiveOrZero = 0.0
@@ -48,10 +47,9 @@ class Encoding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class Rule(Strict):
     """An exception of a format: where it applies, the encoding becomes `encoding`."""
 
-    __pydantic_config__: ClassVar = STRICT
     tensors: tuple[str, ...]
     encoding: str
     routed: bool = False
@@ -87,10 +85,9 @@ LEFT_OUT = Rule(tensors=("ffn_gate", "ffn_up", "ffn_down"), encoding=NATIVE, rou
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format:
+class Format(Strict):
     """A value of `--quant`: the encodings of a model's tensors, and who can use them."""
 
-    __pydantic_config__: ClassVar = STRICT
     id: Identifier
     kind: Identifier
     """What it shares with others of one family."""
@@ -129,10 +126,9 @@ class Format:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Quantization:
+class Quantization(Strict):
     """All encodings and formats. Compared by identity, so that what is derived from it can be cached."""
 
-    __pydantic_config__: ClassVar = STRICT
     as_of: str = ""
     encodings: Mapping[str, Encoding]
     formats: Mapping[str, Format]

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, Final, Literal
 
 from ..record import dataclass, fields, replace
 from ..units import GIB
 from .device import BackendId, Device
-from .types import STRICT, Count, CountOrZero, Fraction, Identifier, PositiveOrZero
+from .types import Count, CountOrZero, Fraction, Identifier, PositiveOrZero, Strict
 
 NEWEST: Final = (10**9,)
 """Sorts behind every release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Strict):
     """A default of devices with at least so much memory."""
 
-    __pydantic_config__: ClassVar = STRICT
     from_gib: PositiveOrZero
     value: Count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reserve:
+class Reserve(Strict):
     """What a server that does not measure sets aside for passes and graphs; the rest is its share of the device."""
 
-    __pydantic_config__: ClassVar = STRICT
     fixed_bytes: PositiveOrZero
     token_bytes: PositiveOrZero
     """A token of one pass."""
@@ -41,10 +39,9 @@ class Reserve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class Release(Strict):
     """What was otherwise before a release; None: the same."""
 
-    __pydantic_config__: ClassVar = STRICT
     before: Identifier
     share: Fraction | None = None
     counts_graphs: bool | None = None
@@ -61,10 +58,9 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ServingPool:
+class ServingPool(Strict):
     """The share of a device that a server takes, and what it takes off that before the cache. Compared by identity."""
 
-    __pydantic_config__: ClassVar = STRICT
     setting: Identifier
     """The server's own word for the share."""
     backends: tuple[BackendId, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from ..ranges import Range
 from ..record import dataclass, field, replace
@@ -14,7 +14,7 @@ from .engine import Engine
 from .implementation import KINDS, Implementations
 from .quantization import Quantization, expanded
 from .records import built
-from .types import STRICT, Count, Fraction, Identifier, PositiveOrZero
+from .types import Count, Fraction, Identifier, PositiveOrZero, Strict
 
 PUBLIC_CODE: Final = ("eager", "frameworks")
 """Kernels of an engine that are those of the model's public code."""
@@ -24,10 +24,9 @@ MOST_ASKED: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScreenShare:
+class ScreenShare(Strict):
     """What a screen and other programs hold of a card in one's own machine."""
 
-    __pydantic_config__: ClassVar = STRICT
     held: Mapping[DeviceClass, PositiveOrZero] = field(default_factory=dict)
     """Bytes, by the kind of the card; kinds without a number drive no screen."""
     most_devices: Count = 1
@@ -35,20 +34,18 @@ class ScreenShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MetalShare:
+class MetalShare(Strict):
     """What macOS lets the GPU have of a Mac's memory, from so many GiB on, and what who raises that leaves to it."""
 
-    __pydantic_config__: ClassVar = STRICT
     from_gib: PositiveOrZero
     share: Fraction
     left_gib: PositiveOrZero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runtime:
+class Runtime(Strict):
     """Memory that is no tensor of the model, by backend: data/runtime.yaml."""
 
-    __pydantic_config__: ClassVar = STRICT
     as_of: str = ""
     contexts: Mapping[BackendId, PositiveOrZero]
     """Bytes of the driver's context and loaded kernels of one process."""
@@ -68,10 +65,9 @@ class Runtime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PowerShare:
+class PowerShare(Strict):
     """Share of its power limit that a device draws."""
 
-    __pydantic_config__: ClassVar = STRICT
     low: Fraction
     expected: Fraction
     high: Fraction
@@ -79,20 +75,18 @@ class PowerShare:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PowerLimit:
+class PowerLimit(Strict):
     """How a device slows down under a limit of its power: shares of the board's power and of the highest clock."""
 
-    __pydantic_config__: ClassVar = STRICT
     idle_share: Fraction
     slow_clock: Fraction
     prior: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Power:
+class Power(Strict):
     """What devices draw, by what binds them: data/power.yaml."""
 
-    __pydantic_config__: ClassVar = STRICT
     as_of: str = ""
     power_share: Mapping[str, PowerShare]
     power_limit: PowerLimit
@@ -102,20 +96,22 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeCost:
+class ChangeCost(Strict):
     """How little a person wants a kind of change."""
 
-    __pydantic_config__: ClassVar = STRICT
     tier: Identifier
     pain: PositiveOrZero
     reason: str
+    gives_up: str = ""
+    """What a reader is told; empty where that depends on more than the settings that are changed."""
+    heavier: bool = False
+    """Buys speed with memory: no use where memory alone is short."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeOrder:
+class ChangeOrder(Strict):
     """The order in which an expert tries changes: data/changes.yaml."""
 
-    __pydantic_config__: ClassVar = STRICT
     as_of: str = ""
     tiers: Mapping[str, str]
     """What each tier costs, the least first."""

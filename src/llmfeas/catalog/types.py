@@ -10,7 +10,7 @@ import functools
 import operator
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from ..record import fields, is_record
 
@@ -101,5 +101,8 @@ Share = Annotated[float, Limits(gt=0, le=1)]
 Identifier = Annotated[str, Limits(min_length=1, max_length=100, pattern=f"^[^{_UNSEEN}]+$")]
 """A name: whatever shows it may do so as it stands."""
 
-STRICT = {"extra": "forbid", "allow_inf_nan": False, "arbitrary_types_allowed": False}
-"""The pydantic configuration of every record: unknown keys and non-finite numbers are errors."""
+
+class Strict:
+    """A record of data: to pydantic unknown keys and non-finite numbers are errors."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "allow_inf_nan": False, "arbitrary_types_allowed": False}

@@ -8,9 +8,8 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
 
-from ..catalog.types import STRICT
+from ..catalog.types import Strict
 from ..errors import UsageError, did_you_mean
 from ..ranges import Range
 from ..record import dataclass, replace
@@ -24,10 +23,9 @@ _TOLERANCE = re.compile(r"(.+?)\s*(?:\+-|\+/-|±)\s*(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenRequirement:
+class WrittenRequirement(Strict):
     """A requirement as it is written as a mapping."""
 
-    __pydantic_config__: ClassVar = STRICT
     min: Scalar | None = None
     max: Scalar | None = None
     value: Scalar | list[Scalar] | None = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from ..catalog.source import Document, read_yaml
-from ..catalog.types import STRICT, Count, Fraction, PositiveOrZero
+from ..catalog.types import Count, Fraction, PositiveOrZero, Strict
 from ..catalog.validation import validated
 from ..contract import Published
 from ..record import dataclass
@@ -19,10 +19,9 @@ BLIND_KINDS: tuple[str, ...] = (*KINDS, "output")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlindLine:
+class BlindLine(Strict):
     """One kind of figure of a file, as it was scored then. Errors are shares of the measured value."""
 
-    __pydantic_config__: ClassVar = STRICT
     kind: BlindKind
     rows: Count
     of: str = ""
@@ -34,10 +33,9 @@ class BlindLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blind:
+class Blind(Strict):
     """What a file of measurements says under `blind`."""
 
-    __pydantic_config__: ClassVar = STRICT
     asked: str
     of: str
     scores: Sequence[BlindLine]

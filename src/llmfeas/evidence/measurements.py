@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 from ..catalog.source import Document, read_yaml
 from ..catalog.store import data_directory
-from ..catalog.types import STRICT, Fraction, Identifier, Positive
+from ..catalog.types import Fraction, Identifier, Positive, Strict
 from ..errors import DataError
 from ..options import ALL_LAYERS
 from ..record import dataclass, field, fields
@@ -40,10 +40,9 @@ Trust = Literal["high", "medium"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class Measured(Strict):
     """What was measured, in base units (bytes, seconds, tokens a second, FLOP)."""
 
-    __pydantic_config__: ClassVar = STRICT
     tokens_per_second: Positive | None = None
     step_seconds: Positive | None = None
     mfu: Fraction | None = None
@@ -76,10 +75,9 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasurementRow:
+class MeasurementRow(Strict):
     """A row as written."""
 
-    __pydantic_config__: ClassVar = STRICT
     id: Identifier
     measured: Measured
     scenario: Mapping[str, Setting] = field(default_factory=dict)
@@ -93,10 +91,9 @@ class MeasurementRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasurementGroup:
+class MeasurementGroup(Strict):
     """A group as written, its rows unread."""
 
-    __pydantic_config__: ClassVar = STRICT
     group: Identifier
     source: str
     rows: list[Any]

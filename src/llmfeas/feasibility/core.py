@@ -29,8 +29,6 @@ from .result import Cost, Estimate, Note, ServedLoad
 from .software import software_support
 from .verdict import host_exceeds, is_late, memory_status, verdict
 
-FEASIBLE = ("feasible", "tight")
-
 
 @cached_across_batches
 def parameter_counts(scenario: Scenario) -> Parameters:
@@ -145,7 +143,7 @@ def is_feasible(settled: Resolution) -> bool:
     if memory_status(counted, host_exceeds(scenario, counted.memory)) == "exceeds":
         return False
     if scenario.is_training or scenario.tokens:
-        return estimate(settled, counted).verdict.status in FEASIBLE
+        return estimate(settled, counted).verdict.works()
     if scenario.has_load and is_followed(scenario):
         from .served_load import keeps_up
 

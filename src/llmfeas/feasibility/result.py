@@ -111,6 +111,20 @@ class Verdict(Published):
     """Whether the server keeps up with the rate, and its users' waits with the targets."""
     reasons: tuple[Note, ...] = ()
 
+    def works(self, *, surely: bool = False) -> bool:
+        """Whether it can be done; unless `surely`, also where it may just do."""
+        return self.status == "feasible" or (self.status == "tight" and not surely)
+
+    @property
+    def takes_too_long(self) -> bool:
+        """Whether it ends past the deadline, or past what is practical."""
+        return self.time in ("over_deadline", "impractical")
+
+    @property
+    def is_late(self) -> bool:
+        """Whether more speed or less cost would help."""
+        return self.takes_too_long or self.budget == "over_budget"
+
 
 @dataclass(frozen=True, slots=True)
 class TermInput(Published):
@@ -277,6 +291,11 @@ class Estimate(Published):
     def total_seconds(self) -> Range | None:
         """Time of the whole job; None in inference without an end."""
         return self.time.total_seconds
+
+    @property
+    def waits_in_pipeline(self) -> bool:
+        """Whether more of a training's step goes by in waiting for other stages than in anything else."""
+        return isinstance(self.time, TrainingTime) and self.time.bound_by == "bubble"
 
     @property
     def speed(self) -> Range:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..catalog.backend import Backend, Support, support, traits_of
+from ..catalog.backend import Status as Software
 from ..catalog.device import Device
 from ..catalog.engine import Engine
 from ..catalog.joined import parts_of
 from ..scenario import Scenario, cached_across_batches
 from .result import Note
-from .verdict import Software, worst_software
+from .verdict import worst_software
 
 
 def techniques(scenario: Scenario) -> Iterator[str]:

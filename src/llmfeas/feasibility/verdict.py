@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Literal
 
+from ..catalog.backend import Status as Software
 from ..memory.peak import CountedMemory, Memory, on_machine_bytes
 from ..memory.serving_room import AtOnce, ServingRoom
 from ..memory.usable import pool_bytes
@@ -18,7 +19,6 @@ from .result import LoadVerdict, Note, Status, Verdict
 IMPRACTICAL_SECONDS = 3 * 365 * 86400.0
 """Without a deadline, training longer than this is called impractical."""
 
-Software = Literal["supported", "limited", "unsupported"]
 MemoryStatus = Literal["fits", "tight", "exceeds"]
 SOFTWARE_ORDER: tuple[Software, ...] = ("supported", "limited", "unsupported")
 """The best first."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from ..errors import DataError
 from ..record import dataclass, replace
 from ..text import printable
 
+T = TypeVar("T")
 MAX_BYTES: Final = 4_000_000
 MOST_LAYERS: Final = 10_000
 _LIMITS: Final = {
@@ -73,20 +74,24 @@ class Config:
             raise self.wrong(key, f"is {shown}, outside {least} to {_LIMITS[kind]}")
         return value
 
+    def _checked(self, key: str, default: T, holds: Callable[[Any], bool], must: str) -> T | Any:
+        """A field as written, the default where it is absent.
+
+        Raises:
+            DataError: it does not hold what it `must`.
+        """
+        value = self.raw(key)
+        if value is not None and not holds(value):
+            raise self.wrong(key, f"must be {must}")
+        return default if value is None else value
+
     def flag(self, key: str) -> bool:
         """Read true or false; absent is false.
 
         Raises:
             DataError: something else.
         """
-        value = self.raw(key)
-        if value is None:
-            return False
-        if isinstance(value, bool):
-            return value
-        if value in (0, 1):
-            return bool(value)
-        raise self.wrong(key, "must be true or false")
+        return bool(self._checked(key, False, lambda value: value in (0, 1), "true or false"))
 
     def number(self, key: str, default: float) -> float:
         """Read a finite number from 0 to 10^6.
@@ -94,12 +99,7 @@ class Config:
         Raises:
             DataError: something else.
         """
-        value = self.raw(key)
-        if value is None:
-            return default
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e6:
-            raise self.wrong(key, "must be a number from 0 to 10^6")
-        return float(value)
+        return float(self._checked(key, default, _is_number, "a number from 0 to 10^6"))
 
     def rate(self, key: str) -> float:
         """Read a dropout rate; absent is 0.
@@ -118,12 +118,7 @@ class Config:
         Raises:
             DataError: no text.
         """
-        value = self.raw(key)
-        if value is None:
-            return default
-        if not isinstance(value, str):
-            raise self.wrong(key, "must be text")
-        return value
+        return str(self._checked(key, default, lambda value: isinstance(value, str), "text"))
 
     def words(self, key: str, most: int) -> tuple[str, ...] | None:
         """Read a list of words, None where it is absent.
@@ -131,12 +126,7 @@ class Config:
         Raises:
             DataError: no list of words, or a longer one than `most`.
         """
-        value = self.raw(key)
-        if value is None:
-            return None
-        if not isinstance(value, list) or len(value) > most or not all(isinstance(word, str) for word in value):
-            raise self.wrong(key, f"must be a list of at most {most} words")
-        return tuple(value)
+        return self._list(key, most, lambda word: isinstance(word, str), "words")
 
     def numbers(self, key: str, most: int) -> tuple[int, ...] | None:
         """Read a list of whole numbers from 0, None where it is absent.
@@ -144,16 +134,14 @@ class Config:
         Raises:
             DataError: something else, or a longer list than `most`.
         """
-        value = self.raw(key)
-        if value is None:
-            return None
-        if (
-            not isinstance(value, list)
-            or len(value) > most
-            or not all(type(item) is int and item >= 0 for item in value)
-        ):
-            raise self.wrong(key, f"must be a list of at most {most} whole numbers")
-        return tuple(value)
+        return self._list(key, most, lambda item: type(item) is int and item >= 0, "whole numbers")
+
+    def _list(self, key: str, most: int, holds: Callable[[Any], bool], what: str) -> tuple[Any, ...] | None:
+        def is_list(value: Any) -> bool:
+            return isinstance(value, list) and len(value) <= most and all(map(holds, value))
+
+        value = self._checked(key, None, is_list, f"a list of at most {most} {what}")
+        return None if value is None else tuple(value)
 
     def nested(self, key: str, defaults: Mapping[str, Any] | None = None) -> Config | None:
         """Read a mapping, None where it is absent.
@@ -161,16 +149,16 @@ class Config:
         Raises:
             DataError: something else.
         """
-        value = self.raw(key)
-        if value is None:
-            return None
-        if not isinstance(value, Mapping):
-            raise self.wrong(key, "must be a mapping")
-        return Config(self.file, value, defaults or {}, f"{self.where}{key}.")
+        value = self._checked(key, None, lambda value: isinstance(value, Mapping), "a mapping")
+        return None if value is None else Config(self.file, value, defaults or {}, f"{self.where}{key}.")
 
     def with_defaults(self, defaults: Mapping[str, Any]) -> Config:
         """The same fields over other defaults."""
         return replace(self, defaults=defaults)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1e6
 
 
 def read_config(path: Path) -> Config:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from ..catalog.architecture import Activation, Architecture, Model
+from ..catalog.architecture import Activation, Architecture, Dtype, Model
 from ..catalog.parts import Window
 from ..record import dataclass, replace
 from ..text import printable
@@ -261,7 +261,7 @@ def _model(
 ) -> Model:
     name = keys.text("name") or path.name.removesuffix(".gguf")
     types = {tensor.type for tensor in header.tensors if len(tensor.shape) > 1}
-    dtype: Literal["float32", "bfloat16", "float16"] = "float16"
+    dtype: Dtype = "float16"
     if types <= {"f32"}:
         dtype = "float32"
     elif "bf16" in types:

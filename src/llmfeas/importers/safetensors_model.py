@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal
 
-from ..catalog.architecture import Architecture, Model
+from ..catalog.architecture import Architecture, Dtype, Model
 from ..errors import DataError
 from ..record import replace
 from ..units import MIB
@@ -187,9 +186,9 @@ def _figure(config: Mapping[str, object], *names: str) -> int | None:
     return next((value for value in values if type(value) is int and 0 < value < 10**6), None)
 
 
-def _dtype(header: SafetensorsHeader) -> Literal["float32", "bfloat16", "float16"]:
+def _dtype(header: SafetensorsHeader) -> Dtype:
     """Name the plain type that most bytes are stored in."""
-    names: dict[str, Literal["float32", "bfloat16", "float16"]] = {
+    names: dict[str, Dtype] = {
         "f32": "float32", "bf16": "bfloat16", "f16": "float16",
     }  # fmt: skip
     return next((names[kind] for kind, _ in bytes_by_type(header.tensors) if kind in names), "bfloat16")

@@ -10,9 +10,9 @@ from ..catalog.hardware import Hardware
 from ..errors import UsageError
 from ..record import dataclass, replace
 from ..units import GIB
-from .adapters import intel_by_kernel, nvidia_by_kernel, windows_adapters
 from .amd import amd_devices
 from .apple import apple_devices
+from .cards import intel_by_kernel, nvidia_by_kernel, windows_adapters
 from .cpu import cpu_devices
 from .entry import DetectedDevice, DetectedMachine, detected, device_of, entry_of
 from .huawei import ascend_devices

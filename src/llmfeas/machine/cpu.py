@@ -11,35 +11,7 @@ from ..record import replace
 from ..text import printable
 from .apple import SYSCTL
 from .limits import affinity, allowed_bytes, allowed_processors, limited
-from .probe import Found, named_values, output, parse_meminfo, text_of
-
-SIMD = (
-    ("amx_bf16", "AMX bf16"), ("amx_int8", "AMX int8"), ("avx512_bf16", "AVX-512 bf16"), ("avx512f", "AVX-512"),
-    ("avx_vnni", "AVX-VNNI"), ("avx512_vnni", "AVX-512 VNNI"), ("avx2", "AVX2"), ("sve2", "SVE2"), ("sve", "SVE"),
-    ("bf16", "bf16"), ("i8mm", "i8mm"), ("asimd", "NEON"),
-)  # fmt: skip
-"""Flags of /proc/cpuinfo -> names."""
-
-GENERATIONS: tuple[tuple[str, int, range, str], ...] = (
-    ("AuthenticAMD", 0x17, range(0x30, 0xFF), "zen2"),
-    ("AuthenticAMD", 0x19, range(0x10), "zen3"),
-    ("AuthenticAMD", 0x19, range(0x10, 0x20), "zen4"),
-    ("AuthenticAMD", 0x19, range(0x20, 0x60), "zen3"),
-    ("AuthenticAMD", 0x19, range(0x60, 0xB0), "zen4"),
-    ("AuthenticAMD", 0x1A, range(0xFF), "zen5"),
-    ("GenuineIntel", 6, range(0x55, 0x56), "skylake-server"),
-    ("GenuineIntel", 6, range(0x6A, 0x6D), "ice-lake-server"),
-    ("GenuineIntel", 6, range(0x8F, 0x90), "sapphire-rapids"),
-    ("GenuineIntel", 6, range(0xCF, 0xD0), "sapphire-rapids"),
-    ("GenuineIntel", 6, range(0xAD, 0xAF), "granite-rapids"),
-    ("GenuineIntel", 6, range(0x97, 0x9B), "alder-lake"),
-    ("GenuineIntel", 6, range(0xB7, 0xC0), "alder-lake"),
-    ("GenuineIntel", 6, range(0xC5, 0xC7), "arrow-lake"),
-    ("ARM", 8, range(0xD0C, 0xD0D), "neoverse-n1"),
-    ("ARM", 8, range(0xD40, 0xD41), "neoverse-v1"),
-    ("ARM", 8, range(0xD4F, 0xD50), "neoverse-v2"),
-)
-"""Vendor, family, models -> generation. Source: Linux, arch/x86/include/asm/intel-family.h and amd.c, asm/cputype.h."""
+from .probe import Found, named_values, output, parse_meminfo, text_of, words_of_machines
 
 
 def cpu_devices() -> list[Found]:
@@ -86,7 +58,7 @@ def parse_cpuinfo(cpuinfo: str, memory_bytes: int | None = None, dmi: str = "") 
         threads=processors or None,
         clock_ghz=float(clock[1]) if clock else None,
         vector_units=_vector_units(flags, _generation(first)),
-        simd=tuple(name for flag, name in SIMD if flag in flags),
+        simd=tuple(name for flag, name in words_of_machines()["simd"].items() if flag in flags),
         generation=_generation(first),
         memory_type=kind,
         memory_channels=channels,
@@ -95,27 +67,10 @@ def parse_cpuinfo(cpuinfo: str, memory_bytes: int | None = None, dmi: str = "") 
     )
 
 
-VECTOR_UNITS: tuple[tuple[str, str], ...] = (
-    ("amx_bf16", "amx"),
-    ("avx512_bf16", "avx512-half"),
-    ("avx512_vnni", "avx512-vnni"),
-    ("avx512f", "avx512"),
-    ("avx_vnni", "avx2-vnni"),
-    ("avx2", "avx2"),
-    ("avx", "avx"),
-    ("sse2", "sse"),
-    ("i8mm", "neon-bf16"),
-    ("asimddp", "neon"),
-    ("asimd", "neon-v8"),
-)
-"""The first of a processor's flags that it has -> vector units as data/processors.yaml names them."""
-OF_GENERATION = {"zen5": "avx512-bf16", "neoverse-v1": "neon-4x128", "neoverse-v2": "neon-4x128"}
-"""Where the generation tells more than the flags do: how wide the units behind the same instructions are."""
-
-
 def _vector_units(flags: set[str], generation: str | None) -> str | None:
-    units = next((units for flag, units in VECTOR_UNITS if flag in flags), None)
-    return None if units is None else OF_GENERATION.get(generation or "", units)
+    words = words_of_machines()
+    units: str | None = next((units for flag, units in words["vector_units"].items() if flag in flags), None)
+    return None if units is None else words["of_generation"].get(generation or "", units)
 
 
 def _generation(fields: dict[str, str]) -> str | None:
@@ -126,14 +81,10 @@ def _generation(fields: dict[str, str]) -> str | None:
         vendor, family, model = (fields.get(key, "") for key in ("vendor_id", "cpu family", "model"))
     if not (family.isdigit() and model.isdigit()):
         return None
-    return next(
-        (
-            name
-            for who, kind, models, name in GENERATIONS
-            if (who, kind) == (vendor, int(family)) and int(model) in models
-        ),
-        None,
-    )
+    for who, kind, first, last, name in words_of_machines()["generations"]:
+        if (who, int(kind, 16)) == (vendor, int(family)) and int(first, 16) <= int(model) <= int(last, 16):
+            return str(name)
+    return None
 
 
 def parse_dmidecode(text: str) -> tuple[str | None, int | None, float | None]:

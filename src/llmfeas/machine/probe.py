@@ -11,15 +11,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ..catalog.device import BackendId
+from ..catalog.store import built_in
 from ..errors import reason_of
 from ..record import dataclass
 from ..text import printable
 from ..units import MIB
+
+
+def words_of_machines() -> Mapping[str, Any]:
+    """What systems say of themselves, in the words of the catalog: data/machine.yaml."""
+    return built_in().raw("machine")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ from ..scenario import Scenario
 from ..settle import resolution
 from ..units import GIB
 from .asked import Asked
-from .pipeline_changes import waits_in_pipeline
 
 
 def bare_answer(request: Mapping[str, object], catalog: Catalog | None = None) -> Estimate:
@@ -82,14 +81,15 @@ def _with_ways(said: Mapping[str, object], result: Estimate, catalog: Catalog) -
 
         return replace(result, remedies=tuple(nearest_remedies(said, result, catalog)))
     if result.scenario.is_training:
-        if not waits_in_pipeline(result):
+        if not result.waits_in_pipeline:
             return result
         from .faster import fuller_pipelines
 
         return replace(result, faster=tuple(fuller_pipelines(said, result, catalog)))
-    from .faster import faster_ways, leaves_on_host, lighter_weights, reads_heavy_weights
+    from ..workload.serving import spills
+    from .faster import faster_ways, lighter_weights, reads_heavy_weights
 
-    if leaves_on_host(result.scenario):
+    if spills(result.scenario):
         return replace(result, faster=tuple(faster_ways(said, result, catalog)))
     if reads_heavy_weights(result.scenario) and result.scenario.model.architecture.writes:
         return replace(result, faster=tuple(lighter_weights(said, result, catalog)) or ABSENT)

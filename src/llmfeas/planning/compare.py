@@ -93,7 +93,7 @@ class Contender:
     @property
     def feasible(self) -> bool:
         """Whether it runs as asked."""
-        return self.estimate.verdict.status in ("feasible", "tight")
+        return self.estimate.verdict.works()
 
     def ranked(self, rank: int) -> ComparedDevice:
         """The row of the contract."""
@@ -306,7 +306,7 @@ def _common(estimates: Sequence[Estimate]) -> Iterator[Note]:
 def _best(estimates: Sequence[Estimate], sort: Sort) -> Estimate | None:
     """The estimate that ranks first, if it is feasible: the baseline where none was given."""
     best = min(estimates, key=lambda each: _key(each, sort), default=None)
-    return best if best is not None and best.verdict.status in ("feasible", "tight") else None
+    return best if best is not None and best.verdict.works() else None
 
 
 def _baseline(

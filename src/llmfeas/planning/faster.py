@@ -11,8 +11,9 @@ from ..catalog.store import Catalog
 from ..feasibility.result import Estimate, Remedy
 from ..scenario import Scenario
 from ..settle.formats import FEWER, bits
-from .axes import axes_of
-from .change import Axis, Changes
+from ..workload.serving import spills
+from .changes.axes import axes_of
+from .changes.change import Axis, Changes
 from .search import Search, Way
 from .selection import GAIN, worth_showing
 
@@ -23,16 +24,10 @@ MILD = ("kv_dtype", "quant", "context")
 """Settings of one's own that make room without another machine."""
 
 
-def leaves_on_host(scenario: Scenario) -> bool:
-    """Whether the engine's own fit left layers or experts on the host, which nobody asked for."""
-    layers = scenario.gpu_layers is not None and not scenario.was_given("gpu_layers")
-    return not scenario.is_training and (layers or scenario.places_experts)
-
-
 def faster_ways(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[Remedy]:
     """The first ways, of one change or else of two, that surely leave nothing on the host and so write much faster."""
     search = Search(request, estimated.scenario, catalog)
-    search.wanted = ("feasible",)
+    search.surely = True
     # nobody is helped by a context shorter than the one that was taken for want of another
     asked = tuple(name for name in MILD if name != "context" or estimated.scenario.was_given("context"))
     axes = [axis for axis in axes_of(estimated, catalog) if axis.name in asked]
@@ -55,7 +50,7 @@ def reads_heavy_weights(scenario: Scenario) -> bool:
 def lighter_weights(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[Remedy]:
     """The smallest usual format of the engine, where it surely fits and writes much faster; none where it does not."""
     search = Search(request, estimated.scenario, catalog)
-    search.wanted = ("feasible",)
+    search.surely = True
     usual = estimated.scenario.engine_record.serving.usual[-1]
     axes = [axis for axis in axes_of(estimated, catalog) if axis.name == "quant"]
     changes = [change for axis in axes for change in axis.alternatives if change.settings.get("quant") == usual]
@@ -82,7 +77,7 @@ def _whole(search: Search, chosen: Sequence[Axis], estimated: Estimate) -> Itera
     """Yield the mildest way that takes an alternative of each axis and leaves nothing on the host."""
     for changes in product(*(axis.alternatives for axis in chosen)):
         way = search.way(changes)
-        if way is None or leaves_on_host(way.estimate.scenario) or _keeps_format(way, changes, estimated):
+        if way is None or spills(way.estimate.scenario) or _keeps_format(way, changes, estimated):
             continue
         if way.estimate.speed.expected >= GAIN * estimated.speed.expected:
             yield way

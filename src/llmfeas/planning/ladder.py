@@ -10,11 +10,11 @@ from ..feasibility.result import Estimate, Rung, Verdict
 from ..objectives import METHODS
 from ..options import BY_NAME
 from ..scenario import Scenario
-from .asked import Asked, Request
-from .serving_changes import common_format, width
+from .asked import GIVES_WAY, Asked, Request
+from .changes.serving import common_format, width
 
-GIVES_WAY = ("tp", "pp", "cp", "zero", "offload", "engine", "precision", "gpu_layers", "n_cpu_moe")
-"""What a task may refuse."""
+REFUSED = (*GIVES_WAY, "precision", "gpu_layers", "n_cpu_moe")
+"""What a rung of another task may refuse."""
 
 TRAININGS = (("pretrain", "pretrain"), ("fine-tune", "finetune"), ("LoRA", "lora"), ("QLoRA", "qlora"))
 """Label and task of each rung of training."""
@@ -95,7 +95,7 @@ def _meant(request: Request, own: Scenario, task: str) -> dict[str, object]:
 
 def _found(rung: Request, beside: Asked) -> Estimate | None:
     """Estimate a rung, if need be without layout and engine that were asked for; None where it is refused."""
-    return beside.estimate(rung) or beside.estimate({n: value for n, value in rung.items() if n not in GIVES_WAY})
+    return beside.estimate(rung) or beside.estimate({n: value for n, value in rung.items() if n not in REFUSED})
 
 
 def _against(verdict: Verdict) -> Literal["impractical", "over_deadline", "over_budget"] | None:

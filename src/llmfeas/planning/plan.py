@@ -21,8 +21,8 @@ from ..scenario import Scenario
 from ..settle import resolution
 from ..timing.inference import InferenceTime
 from ..timing.training import TrainingTime
-from .axes import axes_of
-from .change import Axis, tier_of, together
+from .changes.axes import axes_of
+from .changes.change import Axis, tier_of, together
 from .remedies import nearest_ways
 from .search import Search, Way
 from .selection import worth_showing
@@ -56,7 +56,7 @@ class Nearest(Published):
     def missing_seconds(self) -> float | None:
         """Seconds past the deadline, or past what is practical; None where time is no problem."""
         total = self.estimate.total_seconds
-        if total is None or self.estimate.verdict.time not in ("over_deadline", "impractical"):
+        if total is None or not self.estimate.verdict.takes_too_long:
             return None
         return total.expected - time_limit_seconds(self.estimate.scenario)
 

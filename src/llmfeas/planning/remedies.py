@@ -5,22 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
-from typing import TYPE_CHECKING
 
 from ..catalog.joined import Joined
 from ..catalog.store import Catalog
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate, Remedy
-from ..scenario import Scenario
-from .axes import axes_of
-from .change import AUTO, Axis, Changes, tier_of, together
-from .change import change as make_change
-from .hardware import OWN, devices_text, rented_groups
+from .changes.axes import axes_of
+from .changes.change import AUTO, Axis, Changes, tier_of, together
+from .changes.change import change as make_change
+from .changes.hardware import OWN, devices_text, rented_groups
 from .search import Search, Way
 from .selection import HARDWARE, apart, pointless, worth_showing
-
-if TYPE_CHECKING:
-    from .solve.lots import Fleet
 
 SHOWN = 3
 SHOWN_HARDWARE = 2
@@ -31,7 +26,6 @@ MOST_TOGETHER = 3
 MOST_DOUBLINGS = 6
 LAST_WORK = 300
 """Work beyond that of a search, for what alters the job: it is tried last, and may be the only way."""
-SURELY = ("feasible",)
 FREE = ("device", "num_devices", "tp", "pp", "ep")
 """What a plan for a server may choose anew."""
 
@@ -52,7 +46,7 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
     with another recipe, then fewer tokens, then another task. Where what was asked may just do, only what surely does.
     """
     if estimated.verdict.status == "tight":
-        search.wanted = SURELY
+        search.surely = True
     scenario = estimated.scenario
     hardware_tier = tier_of(scenario, "hardware")
     every = list(_helpful(axes_of(estimated, catalog, (*keep, *HARDWARE)), estimated))
@@ -94,21 +88,22 @@ def fleet_way(search: Search, estimated: Estimate, catalog: Catalog, keep: Colle
     from .solve.fleet import fewest
 
     open_ = {name: value for name, value in search.request.items() if name in keep or name not in FREE}
-    asked, sure = {**open_, "device": scenario.device.id}, search.wanted == SURELY
-    found, _ = fewest(asked, catalog, sure=sure)
+    asked = {**open_, "device": scenario.device.id}
+    found, _ = fewest(asked, catalog, sure=search.surely)
     if found is not None and found.gives_up:  # nobody rents a part of a machine: as published in as many is better
-        published, _ = fewest({**asked, "quant": AUTO}, catalog, sure=sure)
+        published, _ = fewest({**asked, "quant": AUTO}, catalog, sure=search.surely)
         node = max(1, scenario.devices_per_node)
         if published is not None and -(-published.count // node) <= -(-found.count // node):
             found = published
-    if found is None or found.estimate.verdict.status not in search.wanted:
+    if found is None or not found.estimate.verdict.works(surely=search.surely):
         return None
     if (found.count, found.copy) == (scenario.num_devices, scenario.tp * scenario.pp):
         return None  # the same devices in the same layout: another format alone is a way of its own
-    layout = {"num_devices": found.count, "tp": found.estimate.scenario.tp, "pp": found.estimate.scenario.pp}
+    chosen = found.estimate.scenario
+    layout = {"num_devices": found.count, "tp": chosen.tp, "pp": chosen.pp}
     settings: dict[str, object] = {"device": scenario.device.id, **layout}
     settings |= {
-        name: getattr(found.estimate.scenario, name) for name in ("quant", "engine") if _differs(name, found, scenario)
+        name: getattr(chosen, name) for name in ("quant", "engine") if getattr(chosen, name) != getattr(scenario, name)
     }
     copies = found.count // found.copy
     devices = devices_text(found.count, max(1, scenario.devices_per_node))
@@ -117,10 +112,6 @@ def fleet_way(search: Search, estimated: Estimate, catalog: Catalog, keep: Colle
     changed = make_change(scenario, "more-devices", settings, text)
     settings = search.settings((changed,))
     return Way((changed,), settings, {**search.request, **settings}, found.estimate)
-
-
-def _differs(name: str, found: Fleet, scenario: Scenario) -> bool:
-    return bool(getattr(found.estimate.scenario, name) != getattr(scenario, name))
 
 
 def _of_tiers(axes: Iterable[Axis], tiers: Collection[int]) -> Iterator[Axis]:
@@ -139,10 +130,9 @@ def _few(axis: Axis) -> Axis:
 def _helpful(axes: Iterable[Axis], estimated: Estimate) -> Iterator[Axis]:
     """Leave out what buys speed with memory where nothing but memory is short."""
     verdict = estimated.verdict
-    late = verdict.time in ("over_deadline", "impractical") or verdict.budget == "over_budget"
     for axis in axes:
         light = tuple(change for change in axis.alternatives if not change.heavier)
-        kept = axis.alternatives if late or estimated.memory.verdict == "fits" else light
+        kept = axis.alternatives if verdict.is_late or estimated.memory.verdict == "fits" else light
         if kept:
             yield Axis(axis.name, kept)
 
@@ -174,9 +164,9 @@ def _any_sure(ways: Sequence[Way]) -> bool:
 
 def _sure_pairs(search: Search, axes: Sequence[Axis]) -> list[Way]:
     """The first ways of two changes that surely do, where single ones may just do."""
-    asked, search.wanted = search.wanted, SURELY
+    asked, search.surely = search.surely, True
     ways = list(islice(search.ways(axes, 2), SHOWN))
-    search.wanted = asked
+    search.surely = asked
     return ways
 
 
@@ -194,13 +184,12 @@ def _leanest(search: Search, axes: Sequence[Axis]) -> Iterator[Way]:
     if len(axes) <= MOST_CHANGES:
         return
     changes = together([axis.alternatives[-1] for axis in axes])
-    asked = search.wanted
-    for wanted in dict.fromkeys((SURELY, asked)):
-        search.wanted = wanted
+    asked = search.surely
+    for search.surely in dict.fromkeys((True, asked)):
         way = search.way(changes)
         if way is not None:
             yield _pared(search, way, axes)
-    search.wanted = asked
+    search.surely = asked
 
 
 def _pared(search: Search, way: Way, axes: Sequence[Axis]) -> Way:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..catalog.architecture import Model
-from ..catalog.model_names import typed
+from ..catalog.names.models import typed
 from ..catalog.search import tokens_of
 from ..scenario import Scenario
 

@@ -27,13 +27,12 @@ from ..record import dataclass
 from ..request import parsed
 from ..scenario import Scenario
 from ..settle import Resolution, hardware_named
+from .asked import Asked
 from .bisection import largest
-from .change import AUTO, Axis, Change, Changes, changes_format, clash, picked, settings_of
-from .serving_changes import host_pain, layers_change
-from .trials import Trials
+from .changes.change import AUTO, Axis, Change, Changes, changes_format, clash, picked, settings_of
+from .changes.serving import host_pain, layers_change
 from .writable import is_written
 
-FEASIBLE = ("feasible", "tight")
 TIGHT = 0.9
 """Pain of memory that may run out: a milder change that is tight comes before the next harsher one."""
 MOST_WORK = 3000
@@ -146,7 +145,7 @@ def miss(estimated: Estimate) -> float:
     shares = [peak / max(estimated.memory.usable_bytes, 1.0)]
     shares.append(on_machine_bytes(scenario, estimated.memory) / scenario.host_memory_bytes)
     total, usd = estimated.total_seconds, estimated.cost.usd
-    if verdict.time in ("over_deadline", "impractical") and total is not None:
+    if verdict.takes_too_long and total is not None:
         shares.append(total.expected / time_limit_seconds(scenario))
     if verdict.budget == "over_budget" and usd is not None and scenario.budget_usd is not None:
         shares.append(usd.expected / scenario.budget_usd)
@@ -160,10 +159,10 @@ class Search:
         hardware = hardware_named(str(parsed(request, catalog.tables.quantization)["device"]), catalog)
         self.request = request
         self.requested = requested
-        self.wanted: tuple[str, ...] = FEASIBLE
-        """Verdicts of a way: where what was asked may just do, only those that surely do."""
+        self.surely = False
+        """Whether only what surely does is a way: where what was asked may just do."""
         self.catalog = catalog
-        self.trials = Trials(request, catalog)
+        self.trials = Asked(catalog, request)
         self.counted = hardware.count is not None and hardware.offer is None
         self.tries = 0
         self.work = 0
@@ -290,12 +289,12 @@ class Search:
                 self.note(changes, share)
                 return None
             self.work += RANGES_WORK
-        estimated = self.trials.estimate(settled)
+        estimated = self.trials.estimated(settled)
         ends = estimated.total_seconds is not None
         unpriced = ends and estimated.scenario.budget_usd is not None and estimated.cost.usd is None
         if unpriced and changes:
             return None
-        if estimated.verdict.status not in (self.wanted if changes else FEASIBLE):
+        if not estimated.verdict.works(surely=self.surely and bool(changes)):
             self.note(changes, miss(estimated))
             return None
         settings = self.settings(changes)

@@ -12,13 +12,13 @@ from ..memory.usable import usable_bytes
 from ..objectives import Task
 from ..options import BY_NAME
 from ..settle.formats import bits
-from .asked import Asked
-from .change import Source
+from .asked import GIVES_WAY, Asked
+from .changes.change import Source
+from .changes.hardware import host_memory_changes, memory_changes
+from .changes.serving import FORMATS
+from .changes.training import engine_changes
 from .faster import reads_heavy_weights
-from .hardware import host_memory_changes, memory_changes
-from .recipe_changes import engine_changes
 from .selection import GAIN
-from .serving_changes import FORMATS
 
 Settings = Mapping[str, object]
 
@@ -51,9 +51,6 @@ LEANER: tuple[Settings, ...] = (
 
 USUAL_BITS = (8, 6, 5, 4)
 """Widths of weights that people chat with, the best first."""
-
-GIVES_WAY = ("tp", "pp", "cp", "zero", "offload", "engine")
-"""What a task may refuse: of a request without a task nobody knows which one it was meant for."""
 
 
 def uses_of(request: Mapping[str, object], estimated: Estimate, beside: Asked) -> Iterator[Use]:
@@ -116,7 +113,7 @@ def _best(asked: Settings, plain: Estimate, beside: Asked) -> tuple[Settings, Es
     trials = _formats(plain) if plain.scenario.task == "inference" else _leaner(plain, beside)
     for changes in trials:
         found = _trial({**asked, **changes}, plain, beside)
-        if found is None or found.verdict.status not in ("feasible", "tight"):
+        if found is None or not found.verdict.works():
             continue
         if found.verdict.status == "feasible":
             return changes, found
@@ -178,7 +175,7 @@ def _part(asked: Settings, found: Estimate, beside: Asked) -> Settings | None:
         return None
     for change in source[1](found, beside.catalog):
         tried = beside.estimate({**asked, **change.settings})
-        if tried is not None and tried.verdict.status in ("feasible", "tight"):
+        if tried is not None and tried.verdict.works():
             return change.settings
     return None
 

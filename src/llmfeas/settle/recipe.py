@@ -237,7 +237,7 @@ def _keep_published(draft: Draft, model: Model, engine: Engine, catalog: Catalog
         return
     if not known.format(published).kind != known.format(published, LLAMA_CPP).kind == "gguf":
         return
-    from ..catalog.model_search import keeps_published
+    from ..catalog.names.model_search import keeps_published
 
     if keeps_published(asked, model, catalog):
         named = "16 bits were" if asked == "none" else f"{asked} was"

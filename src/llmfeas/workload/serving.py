@@ -66,6 +66,12 @@ def shares_memory(scenario: Scenario) -> bool:
     return draws_on_host(scenario.device)
 
 
+def spills(scenario: Scenario) -> bool:
+    """Whether layers or experts lie on the host that nobody asked to lie there."""
+    layers = scenario.gpu_layers is not None and not scenario.was_given("gpu_layers")
+    return layers or scenario.places_experts
+
+
 def draws_on_host(device: Device) -> bool:
     """Whether a device has no memory of its own: CPUs, unified memory (Metal limits the device's part alone)."""
     return device.backend == "cpu" or (device.is_unified and device.backend != "metal")

@@ -13,7 +13,7 @@ import pytest
 from launches import contents, documented, every_launch, is_of, options, words
 
 from llmfeas.planning.launch import LAUNCHERS, Launch
-from llmfeas.planning.launch.reading import commands
+from llmfeas.planning.launch.parsers import commands
 from llmfeas.planning.launch.sglang import SERVER
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from ...catalog.records import built
 from ...catalog.store import Catalog
-from ...catalog.types import STRICT, Identifier, Limits
+from ...catalog.types import Identifier, Limits, Strict
 from ...contract import Published
 from ...errors import UsageError, did_you_mean
 from ...record import dataclass
@@ -31,19 +31,17 @@ Template = Annotated[str, Limits(min_length=1, max_length=1200)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edition(Published):
+class Edition(Published, Strict):
     """A document in one language."""
 
-    __pydantic_config__: ClassVar = STRICT
     language: Identifier
     title: Identifier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Publication(Published):
+class Publication(Published, Strict):
     """A text that makes claims."""
 
-    __pydantic_config__: ClassVar = STRICT
     id: Identifier
     title: Identifier
     """In English."""
@@ -54,10 +52,9 @@ class Publication(Published):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimPart:
+class ClaimPart(Strict):
     """One thing to compute, or several alike where lists are crossed, and what must come out."""
 
-    __pydantic_config__: ClassVar = STRICT
     name: Identifier
     """By which the texts refer to it."""
     kind: Kind
@@ -74,10 +71,9 @@ class ClaimPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(Strict):
     """A statement with the computations that decide it."""
 
-    __pydantic_config__: ClassVar = STRICT
     id: Identifier
     documents: tuple[Identifier, ...]
     says: Identifier | Template
@@ -90,10 +86,9 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claims:
+class Claims(Strict):
     """The whole file."""
 
-    __pydantic_config__: ClassVar = STRICT
     documents: tuple[Publication, ...]
     claims: tuple[Claim, ...]
 

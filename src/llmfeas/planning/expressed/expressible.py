@@ -11,6 +11,8 @@ from ...record import dataclass, field
 from ...scenario import Scenario
 from ...timing.products import casts_base
 
+DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+"""Types in PyTorch's words."""
 SPLITS = ("num_devices", "tp", "pp", "interleave", "ep", "cp")
 """Settings that are 1 where nothing is divided."""
 

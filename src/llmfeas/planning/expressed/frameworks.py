@@ -6,7 +6,7 @@ from ...catalog.architecture import Architecture
 from ...catalog.device import NARROW
 from ...catalog.store import built_in
 from ...model.build import build
-from ...scenario import Scenario
+from ...scenario import UNGUIDED, Scenario
 from ...workload.stages import stages
 from .expressible import Expressible, Objection
 
@@ -21,7 +21,7 @@ MEGATRON_OPTIMIZERS = {
 EMERGING = ("lion", "muon")
 
 
-def unknown(architecture: Architecture) -> str | None:
+def missing_option(architecture: Architecture) -> str | None:
     """What Megatron-LM's GPT has no option for; None where it can be built."""
     experts = architecture.experts
     strange = next((operator.title for operator, _ in build(architecture).operators if operator.title), "")
@@ -69,7 +69,7 @@ def chunks(scenario: Scenario) -> list[int]:
 def _megatron(scenario: Scenario) -> Objection | None:
     """Object to architectures and combinations that Megatron-LM does not know."""
     architecture = scenario.model.architecture
-    missing = unknown(architecture)
+    missing = missing_option(architecture)
     if missing is not None:
         return Objection("model", f"Megatron-LM's GPT has no option for {missing}")
     if 0 in chunks(scenario)[1:-1]:
@@ -151,7 +151,7 @@ def _maxtext(scenario: Scenario) -> Objection | None:
 
 MAXTEXT = Expressible(
     id="maxtext",
-    tasks=("pretrain", "finetune", "lora", "qlora"),
+    tasks=UNGUIDED,
     backends=frozenset({"tpu", "cuda"}),
     choices={
         "precision": ("fp32", "bf16-mixed", "bf16", "fp8-mixed"),

@@ -6,6 +6,7 @@ from ...scenario import Scenario
 from ...workload.serving import peers
 from ..nodes import nodes_of
 from .expressible import (
+    DTYPES,
     ONE_COPY,
     PAIRS_BY_LABEL,
     READS_ALONE,
@@ -15,8 +16,6 @@ from .expressible import (
     drafted_by,
 )
 
-DTYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-"""Types in the words of vLLM and SGLang."""
 IN_CHECKPOINT = (
     *("awq-int4", "gptq-int4", "gptq-int8", "autoround-int4", "w4a16", "mxfp4", "mxfp8", "nvfp4", "w8a8-int8"),
 )
@@ -24,7 +23,7 @@ IN_CHECKPOINT = (
 APART = Objection("disaggregate", "on several machines its servers are started apart from each other")
 
 
-def replicas(scenario: Scenario) -> int:
+def server_copies(scenario: Scenario) -> int:
     """Count the copies of the model that one server has side by side: devices / (tp x pp), one in pools."""
     if scenario.disaggregate is not None:
         return 1
@@ -40,7 +39,9 @@ def _precision(scenario: Scenario) -> Objection | None:
 
 def _experts(scenario: Scenario) -> Objection | None:
     """Object to dividing experts otherwise than tensors are, or over all copies that one server has."""
-    if scenario.ep in (1, scenario.tp) or (peers(scenario) > 1 and scenario.ep == scenario.tp * replicas(scenario)):
+    if scenario.ep in (1, scenario.tp) or (
+        peers(scenario) > 1 and scenario.ep == scenario.tp * server_copies(scenario)
+    ):
         return None
     return Objection("ep", f"it divides experts over the {scenario.tp} devices of tensor parallel", instead=1)
 
@@ -58,7 +59,7 @@ def _vllm(scenario: Scenario) -> Objection | None:
         return Objection("num_devices", "on TPUs of several hosts it runs under Ray, which is set up apart from it")
     if scenario.disaggregate is not None and nodes_of(scenario).several:
         return APART
-    group = scenario.tp * replicas(scenario)
+    group = scenario.tp * server_copies(scenario)
     if scenario.ep > 1 and scenario.ep != group:
         return Objection("ep", f"it divides experts over tp x replicas = {group} devices or not at all", instead=1)
     return _precision(scenario)
@@ -172,7 +173,7 @@ def _tensorrt(scenario: Scenario) -> Objection | None:
     shared = peers(scenario)
     if shared > 1 and scenario.tp > 1:
         return Objection("tp", "beside shared experts each device attends by itself", instead=1)
-    if replicas(scenario) > shared:
+    if server_copies(scenario) > shared:
         return ONE_COPY
     return _experts(scenario)
 

@@ -9,7 +9,7 @@ from ...scenario import UNGUIDED, Scenario
 from ...workload.kernels import adapts_experts, runs_patched
 from ...workload.parameters import bare_layers
 from ..nodes import nodes_of
-from .expressible import READS_ALONE, WHOLE, Expressible, Objection
+from .expressible import DTYPES, READS_ALONE, WHOLE, Expressible, Objection
 
 OPTIMIZERS = {
     "adamw": "adamw_torch_fused",
@@ -36,14 +36,14 @@ CHOICES: Mapping[str, tuple[object, ...]] = {
 """What a recipe can say to Trainer."""
 
 
-def is_sharded(scenario: Scenario) -> bool:
+def divided_by_fsdp(scenario: Scenario) -> bool:
     """Whether FSDP divides the model."""
     return scenario.num_devices > 1 and scenario.zero >= 2
 
 
 def fsdp_objection(scenario: Scenario) -> Objection | None:
     """Object to what FSDP does not do: move to the host what it does not divide, divide weights of 4 or 8 bits."""
-    if scenario.offload == "all" and is_sharded(scenario) and scenario.quant != "none":
+    if scenario.offload == "all" and divided_by_fsdp(scenario) and scenario.quant != "none":
         return Objection(
             "offload", "only what FSDP divides moves to the host, and it does not divide quantized weights"
         )
@@ -51,7 +51,7 @@ def fsdp_objection(scenario: Scenario) -> Objection | None:
         return moving
     if scenario.num_devices > 1 and scenario.device.backend == "metal":
         return Objection("num_devices", "PyTorch trains on one Apple device at a time")
-    if is_sharded(scenario) and scenario.quant != "none":
+    if divided_by_fsdp(scenario) and scenario.quant != "none":
         return Objection("zero", "FSDP does not divide quantized weights", instead=0)
     return low_rank_objection(scenario) or layers_objection(scenario) or sound_objection(scenario)
 
@@ -65,7 +65,7 @@ def pairs_objection(scenario: Scenario) -> Objection | None:
 
 def moving_objection(scenario: Scenario) -> Objection | None:
     """Object to moving to the host what FSDP does not divide."""
-    if scenario.offload == "all" and not (is_sharded(scenario) and scenario.zero == 3):
+    if scenario.offload == "all" and not (divided_by_fsdp(scenario) and scenario.zero == 3):
         return Objection("offload", "only what FSDP divides (--zero 3 on several devices) moves to the host")
     return None
 
@@ -79,7 +79,7 @@ def layers_objection(scenario: Scenario) -> Objection | None:
 
 def low_rank_objection(scenario: Scenario) -> Objection | None:
     """Object to dividing weights or gradients that an optimizer projects to a low rank."""
-    if scenario.optimizer in LOW_RANK and is_sharded(scenario):
+    if scenario.optimizer in LOW_RANK and divided_by_fsdp(scenario):
         return Objection("zero", f"{scenario.optimizer} projects whole matrices, which FSDP divides", instead=0)
     return None
 
@@ -99,7 +99,7 @@ def sound_objection(scenario: Scenario) -> Objection | None:
 
 def _accelerate(scenario: Scenario) -> Objection | None:
     """Object to what accelerate or FSDP does not do."""
-    if scenario.device.backend == "cpu" and scenario.num_devices > 1 and not is_sharded(scenario):
+    if scenario.device.backend == "cpu" and scenario.num_devices > 1 and not divided_by_fsdp(scenario):
         return Objection("zero", "without FSDP it starts processes on several CPUs under MPI only", instead=3)
     return fsdp_objection(scenario)
 
@@ -117,7 +117,7 @@ ACCELERATE = Expressible(
 
 def _torchrun(scenario: Scenario) -> Objection | None:
     """Object to what FSDP does not do, and to the Trainer that has only its first version."""
-    if is_sharded(scenario) and scenario.transformers != "5":
+    if divided_by_fsdp(scenario) and scenario.transformers != "5":
         return Objection("transformers", "its Trainer has no second version of FSDP", instead="5")
     return fsdp_objection(scenario)
 
@@ -165,7 +165,7 @@ def _axolotl(scenario: Scenario) -> Objection | None:
     """Object to formats that Axolotl does not keep: it loads weights in 16 bits, FSDP alone holds them in fp32."""
     if pairs := pairs_objection(scenario):
         return pairs
-    adapted, sharded = scenario.trains_adapters, is_sharded(scenario)
+    adapted, sharded = scenario.trains_adapters, divided_by_fsdp(scenario)
     if not adapted and not sharded and scenario.precision == "bf16-mixed":
         return Objection("precision", "it keeps fp32 weights beside 16-bit ones under FSDP only", instead="bf16")
     if (adapted or sharded) and scenario.precision == "bf16":
@@ -246,7 +246,7 @@ def _llama_factory(scenario: Scenario) -> Objection | None:
 
 LLAMA_FACTORY = Expressible(
     id="llama-factory",
-    tasks=("pretrain", "finetune", "lora", "qlora"),
+    tasks=UNGUIDED,
     backends=frozenset({"cuda", "rocm"}),
     choices={
         **CHOICES,
@@ -263,7 +263,6 @@ LLAMA_FACTORY = Expressible(
 
 DEVICES = {"cuda": "cuda", "rocm": "cuda", "xpu": "xpu", "hpu": "hpu", "metal": "mps", "cpu": "cpu"}
 """Backends in PyTorch's words, as Sentence Transformers takes them."""
-READING_TYPES = {"fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 def _sentence_transformers(scenario: Scenario) -> Objection | None:
@@ -289,7 +288,7 @@ SENTENCE_TRANSFORMERS = Expressible(
     backends=frozenset(DEVICES),
     choices={
         **CHOICES,
-        "precision": tuple(dict.fromkeys((*READING_TYPES, *CHOICES["precision"]))),
+        "precision": tuple(dict.fromkeys((*DTYPES, *CHOICES["precision"]))),
         "quant": ("none", "nf4", "int8"),
         "transformers": ("5",),
         "zero": (0,),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ...catalog.device import is_mixed
-from ...scenario import Scenario
+from ...catalog.store import built_in
+from ...scenario import UNGUIDED, Scenario
 from .expressible import Expressible, Objection
 
 LITGPT_PRECISIONS = {"fp32": "32-true", "bf16-mixed": "bf16-mixed", "bf16": "bf16-true", "fp16": "16-true"}
@@ -26,7 +30,7 @@ def _litgpt(scenario: Scenario) -> Objection | None:
 
 LITGPT = Expressible(
     id="litgpt",
-    tasks=("pretrain", "finetune", "lora", "qlora"),
+    tasks=UNGUIDED,
     backends=frozenset({"cuda"}),
     choices={
         "precision": tuple(LITGPT_PRECISIONS),
@@ -43,43 +47,19 @@ LITGPT = Expressible(
     objection=_litgpt,
 )
 
-TORCHTUNE_KINDS = ("full", "full_single_device", "lora", "lora_single_device", "qlora_single_device")
-TORCHTUNE_SHIPPED = {
-    "gemma-2b": ("gemma/2B", "full lora lora_single_device qlora_single_device"),
-    "gemma-7b": ("gemma/7B", "full lora lora_single_device qlora_single_device"),
-    "gemma-2-2b": ("gemma2/2B", "full lora lora_single_device qlora_single_device"),
-    "gemma-2-9b": ("gemma2/9B", "full lora lora_single_device qlora_single_device"),
-    "gemma-2-27b": ("gemma2/27B", "full lora lora_single_device qlora_single_device"),
-    "llama-2-7b": ("llama2/7B", "full lora lora_single_device qlora_single_device"),
-    "llama-2-13b": ("llama2/13B", "full lora qlora_single_device"),
-    "llama-2-70b": ("llama2/70B", "lora"),
-    "llama-3-8b": ("llama3/8B", " ".join(TORCHTUNE_KINDS)),
-    "llama-3-70b": ("llama3/70B", "full lora"),
-    "llama-3.1-8b": ("llama3_1/8B", " ".join(TORCHTUNE_KINDS)),
-    "llama-3.1-70b": ("llama3_1/70B", "full lora"),
-    "llama-3.2-1b": ("llama3_2/1B", " ".join(TORCHTUNE_KINDS)),
-    "llama-3.2-3b": ("llama3_2/3B", " ".join(TORCHTUNE_KINDS)),
-    "llama-3.3-70b": ("llama3_3/70B", "full lora"),
-    "mistral-7b": ("mistral/7B", "full lora lora_single_device qlora_single_device"),
-    "phi-3-mini": ("phi3/mini", "full lora lora_single_device qlora_single_device"),
-    "phi-4": ("phi4/14B", "full lora lora_single_device qlora_single_device"),
-    "qwen2-1.5b": ("qwen2/1.5B", "full full_single_device lora lora_single_device"),
-    "qwen2-7b": ("qwen2/7B", "full full_single_device lora lora_single_device"),
-    "qwen2.5-0.5b": ("qwen2_5/0.5B", "full full_single_device lora lora_single_device"),
-    "qwen2.5-1.5b": ("qwen2_5/1.5B", "full full_single_device lora lora_single_device"),
-    "qwen2.5-3b": ("qwen2_5/3B", "full full_single_device lora lora_single_device"),
-    "qwen2.5-7b": ("qwen2_5/7B", "full full_single_device lora lora_single_device"),
-    "qwen2.5-14b": ("qwen2_5/14B", "lora_single_device"),
-    "qwen2.5-32b": ("qwen2_5/32B", "lora"),
-    "qwen2.5-72b": ("qwen2_5/72B", "lora"),
-}
-"""The configurations that torchtune 0.6.1 ships: by a model's id in the catalog their names, and in which kinds."""
 TORCHTUNE_PRECISIONS = {"fp32": "fp32", "bf16": "bf16"}
 TORCHTUNE_OPTIMIZERS = {
     "adamw": "torch.optim.AdamW",
     "adamw-foreach": "torch.optim.AdamW",
     "adamw-8bit": "bitsandbytes.optim.AdamW8bit",
 }
+
+
+def torchtune_shipped(scenario: Scenario) -> Mapping[str, Any]:
+    """The `name` of a model and the `kinds` of configurations that torchtune ships of it (data/launch/torchtune.yaml);
+    empty where it ships none.
+    """
+    return built_in().raw("launch/torchtune")["models"].get(scenario.model.id, {})  # type: ignore[no-any-return]
 
 
 def torchtune_kind(scenario: Scenario) -> str:
@@ -90,10 +70,10 @@ def torchtune_kind(scenario: Scenario) -> str:
 
 def _torchtune(scenario: Scenario) -> Objection | None:
     """Object to models and layouts for which it ships no configuration."""
-    shipped = TORCHTUNE_SHIPPED.get(scenario.model.id)
-    if shipped is None or scenario.model_path is not None:
+    shipped = torchtune_shipped(scenario)
+    if not shipped or scenario.model_path is not None:
         return Objection("model", "it ships no configuration of this model")
-    if torchtune_kind(scenario) not in shipped[1].split():
+    if torchtune_kind(scenario) not in shipped["kinds"]:
         return Objection("model", f"it ships no configuration {torchtune_kind(scenario)} of this model")
     if scenario.num_devices > scenario.devices_per_node:
         return Objection("num_devices", "its recipes run on one machine")

@@ -288,7 +288,7 @@ def _changed(engine: Launcher, scenario: Scenario, objection: Objection) -> Note
 
 
 def _doubts(estimated: Estimate) -> tuple[Note, ...]:
-    if estimated.verdict.status in ("feasible", "tight"):
+    if estimated.verdict.works():
         return ()
     reasons = why(estimated.verdict)
     return (Note("not-feasible", f"as estimated this does not work ({reasons}): see 'llmfeas plan'"),)

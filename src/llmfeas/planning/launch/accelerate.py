@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...scenario import Scenario
-from ..expressed.trainers import ACCELERATE, is_sharded
-from ..nodes import Nodes, nodes_of
+from ..expressed.trainers import ACCELERATE, divided_by_fsdp
+from ..nodes import nodes_of
 from . import trainer
 from .launcher import File, Launch, Launcher, Reader
-from .reading import module, read_recipe, words
-from .shell import PORT, Variable, Word, command, nodes_note
+from .parsers import module, read_recipe, words
+from .shell import command, meeting, nodes_note
 from .text import as_yaml
 
 CONFIG = "accelerate.yaml"
+MACHINES = ("--machine_rank", "--main_process_ip", "--main_process_port")
 DISTRIBUTED = {"cuda": "MULTI_GPU", "rocm": "MULTI_GPU", "xpu": "MULTI_XPU", "hpu": "MULTI_HPU"}
 MIXED = {"bf16-mixed": "bf16", "fp16-mixed": "fp16"}
 
@@ -21,7 +22,7 @@ MIXED = {"bf16-mixed": "bf16", "fp16-mixed": "fp16"}
 def config(scenario: Scenario) -> dict[str, object]:
     """Accelerate's configuration of one run, as `accelerate config` writes it."""
     nodes = nodes_of(scenario)
-    distributed = "FSDP" if is_sharded(scenario) else DISTRIBUTED.get(scenario.device.backend)
+    distributed = "FSDP" if divided_by_fsdp(scenario) else DISTRIBUTED.get(scenario.device.backend)
     settings: dict[str, object] = {
         "compute_environment": "LOCAL_MACHINE",
         "debug": False,
@@ -35,7 +36,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         "same_network": True,
         "use_cpu": scenario.device.backend == "cpu",
     }
-    if is_sharded(scenario):
+    if divided_by_fsdp(scenario):
         settings["fsdp_config"] = fsdp_config(scenario)
     return settings
 
@@ -52,26 +53,15 @@ def config_file(scenario: Scenario) -> File:
     return File(CONFIG, as_yaml(config(scenario)))
 
 
-def machine_options(nodes: Nodes) -> list[list[Word]]:
-    """The options that tell one machine from the others; none for one machine."""
-    if not nodes.several:
-        return []
-    return [
-        ["--machine_rank", Variable("NODE_RANK")],
-        ["--main_process_ip", Variable("MASTER_ADDR")],
-        ["--main_process_port", PORT],
-    ]
-
-
 def write(scenario: Scenario) -> Launch:
     """Write accelerate's configuration, the recipe and the program."""
     nodes = nodes_of(scenario)
     arguments = trainer.training(scenario)
-    if is_sharded(scenario):
+    if divided_by_fsdp(scenario):
         arguments |= trainer.left_to_fsdp(scenario)
     line = command(
         ["accelerate", "launch", "--config_file", CONFIG],
-        *machine_options(nodes),
+        *meeting(nodes, *MACHINES),
         [trainer.PROGRAM, trainer.RECIPE],
     )
     files = (config_file(scenario), trainer.recipe(scenario, arguments), trainer.program())

@@ -8,13 +8,13 @@ from pathlib import Path
 from ...scenario import Scenario
 from ...workload.kernels import kernels_of, runs_patched
 from ...workload.parameters import bare_layers
-from ..expressed.trainers import AXOLOTL, AXOLOTL_OPTIMIZERS, is_sharded
+from ..expressed.trainers import AXOLOTL, AXOLOTL_OPTIMIZERS, divided_by_fsdp
 from ..nodes import nodes_of
 from ..repositories import model_name
 from . import torchrun_fsdp, trainer
 from .launcher import File, Launch, Launcher, Reader
-from .names import DATASET, LORA_ALPHA_PER_RANK
-from .reading import module, yaml_of
+from .names import DATASET, low_rank
+from .parsers import module, yaml_of
 from .shell import Word, command, nodes_note
 from .text import as_yaml
 
@@ -65,9 +65,7 @@ def adapters(scenario: Scenario) -> dict[str, object]:
         "adapter": "qlora" if four_bits else "lora",
         "load_in_4bit": four_bits,
         "load_in_8bit": scenario.quant == "int8",
-        "lora_r": scenario.lora_rank,
-        "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
-        "lora_dropout": scenario.lora_dropout,
+        **low_rank(scenario),
         **{f"peft_{name}": value for name, value in trainer.LORA_KINDS[scenario.lora_kind].items()},
         **targets,
     }
@@ -76,7 +74,7 @@ def adapters(scenario: Scenario) -> dict[str, object]:
 def layout(scenario: Scenario) -> dict[str, object]:
     """How the model is divided; nothing for one device."""
     settings: dict[str, object] = {}
-    if is_sharded(scenario):
+    if divided_by_fsdp(scenario):
         sharding = trainer.fsdp(scenario)
         sharding["offload_params"] = sharding.pop("cpu_offload")
         settings["fsdp_version"] = sharding.pop("version")
@@ -92,7 +90,7 @@ def layout(scenario: Scenario) -> dict[str, object]:
 def config(scenario: Scenario) -> dict[str, object]:
     """Axolotl's configuration."""
     shared = trainer.training(scenario)
-    sharded = is_sharded(scenario)
+    sharded = divided_by_fsdp(scenario)
     settings: dict[str, object] = {
         "base_model": model_name(scenario),
         "sequence_len": scenario.seq_len,
@@ -124,7 +122,7 @@ def config(scenario: Scenario) -> dict[str, object]:
 
 def needs(scenario: Scenario) -> tuple[str, ...]:
     """What a recipe takes beyond Axolotl, which brings bitsandbytes and Liger."""
-    sharded_bits = scenario.optimizer == "adamw-8bit" and is_sharded(scenario)
+    sharded_bits = scenario.optimizer == "adamw-8bit" and divided_by_fsdp(scenario)
     return (*(("torchao",) if sharded_bits else ()), *(("ring-flash-attn",) if scenario.cp > 1 else ()))
 
 

@@ -9,8 +9,8 @@ from ..expressed.trainers import DEEPSPEED, DEEPSPEED_OPTIMIZERS, zero_stage
 from ..nodes import nodes_of
 from . import trainer
 from .launcher import File, Launch, Launcher, Reader
-from .reading import json_of, module, read_recipe
-from .shell import PORT, Variable, Word, command, nodes_note
+from .parsers import json_of, module, read_recipe
+from .shell import Word, command, meeting, nodes_note
 from .text import as_json
 
 CONFIG = "ds_config.json"
@@ -83,9 +83,7 @@ def write(scenario: Scenario) -> Launch:
         machines = [
             ["--hostfile", "hostfile"],
             ["--no_ssh"],
-            ["--node_rank", Variable("NODE_RANK")],
-            ["--master_addr", Variable("MASTER_ADDR")],
-            ["--master_port", PORT],
+            *meeting(nodes, "--node_rank", "--master_addr", "--master_port"),
         ]
     arguments = trainer.training(scenario) | {"deepspeed": CONFIG}
     mixed = scenario.precision.removesuffix("-mixed")

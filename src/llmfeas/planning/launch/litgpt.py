@@ -9,8 +9,8 @@ from ..expressed.tuners import LITGPT, LITGPT_PRECISIONS, LITGPT_QUANTS
 from ..nodes import nodes_of
 from ..repositories import model_name, repository
 from .launcher import Launch, Launcher, Reader
-from .names import LORA_ALPHA_PER_RANK, learning_rate, steps, training_notes
-from .reading import parses
+from .names import learning_rate, low_rank, steps, training_notes
+from .parsers import parses
 from .shell import Word, command, flags, nodes_note
 
 COMMANDS = {"pretrain": "pretrain", "finetune": "finetune_full", "lora": "finetune_lora", "qlora": "finetune_lora"}
@@ -22,9 +22,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
     adapted = scenario.trains_adapters
     everything = scenario.lora_targets == "all-linear"
     lora = [
-        ("--lora_r", scenario.lora_rank),
-        ("--lora_alpha", LORA_ALPHA_PER_RANK * scenario.lora_rank),
-        ("--lora_dropout", scenario.lora_dropout),
+        *low_rank(scenario, "--lora_").items(),
         *((f"--lora_{name}", "true") for name in ("query", "key", "value", "projection")),
         ("--lora_mlp", "true" if everything else "false"),
     ]
@@ -59,17 +57,13 @@ def _length(scenario: Scenario, tokens: int) -> int:
 def write(scenario: Scenario) -> Launch:
     """Write the command; fine-tuning begins with the download of a checkpoint."""
     name = model_name(scenario)
-    program: list[Word] = ["litgpt", COMMANDS[scenario.task], name if scenario.task != "pretrain" else _short(name)]
+    configured = name.rpartition("/")[2] if scenario.task == "pretrain" else name
+    program: list[Word] = ["litgpt", COMMANDS[scenario.task], configured]
     nodes = nodes_of(scenario)
     line = command(program, *settings(scenario))
     if nodes.several:
         line = f'MASTER_ADDR="$MASTER_ADDR" NODE_RANK="$NODE_RANK" {line}'
     return Launch((), line, (*training_notes(scenario), *_tokenizer(scenario), *_local(scenario), *nodes_note(nodes)))
-
-
-def _short(name: str) -> str:
-    """The name of a configuration of its own: the repository without its owner."""
-    return name.rpartition("/")[2]
 
 
 def _tokenizer(scenario: Scenario) -> tuple[str, ...]:

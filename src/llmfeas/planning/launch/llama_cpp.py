@@ -14,7 +14,7 @@ from ..repositories import is_gguf_repository, model_name, repository
 from . import drafts
 from .launcher import Launch, Launcher, Reader
 from .names import model_notes, pair_notes
-from .reading import knows_options
+from .parsers import knows_options
 from .shell import Variable, Word, command, flags
 
 LOGICAL_BATCH = 2048

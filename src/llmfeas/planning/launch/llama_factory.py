@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ...scenario import Scenario
 from ...workload.kernels import runs_patched
-from ..expressed.trainers import LLAMA_FACTORY, is_sharded
+from ..expressed.trainers import LLAMA_FACTORY, divided_by_fsdp
 from ..nodes import nodes_of
 from ..repositories import model_name
 from . import accelerate, trainer
 from .launcher import File, Launch, Launcher
-from .names import DATASET, LORA_ALPHA_PER_RANK
-from .shell import PORT, command, nodes_note
+from .names import DATASET, low_rank
+from .shell import PORT, command, meeting, nodes_note
 from .text import as_yaml
 
 CONFIG = "llama_factory.yaml"
@@ -44,9 +44,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         settings["train_from_scratch"] = True
     if adapted:
         settings |= {
-            "lora_rank": scenario.lora_rank,
-            "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
-            "lora_dropout": scenario.lora_dropout,
+            **low_rank(scenario, rank="rank"),
             **trainer.LORA_KINDS[scenario.lora_kind],
             "lora_target": "all" if scenario.lora_targets == "all-linear" else ATTENTION_LIST,
         }
@@ -78,11 +76,11 @@ def write(scenario: Scenario) -> Launch:
     """Write LLaMA-Factory's configuration; where FSDP divides the model accelerate starts it."""
     nodes = nodes_of(scenario)
     files = [File(CONFIG, as_yaml(config(scenario)))]
-    if is_sharded(scenario):
+    if divided_by_fsdp(scenario):
         files.append(File(accelerate.CONFIG, as_yaml(sharding(scenario))))
         line = command(
             ["accelerate", "launch", "--config_file", accelerate.CONFIG],
-            *accelerate.machine_options(nodes),
+            *meeting(nodes, *accelerate.MACHINES),
             ["-m", "llamafactory.launcher", CONFIG],
         )
     else:

@@ -9,7 +9,7 @@ from ..expressed.frameworks import MAXTEXT, MAXTEXT_OPTIMIZERS, MAXTEXT_REMAT, k
 from ..nodes import nodes_of
 from ..repositories import repository
 from .launcher import File, Launch, Launcher
-from .names import DATASET, LEARNING_RATES, LORA_ALPHA_PER_RANK, steps, training_notes
+from .names import ALPHA_PER_RANK, DATASET, LEARNING_RATES, steps, training_notes
 from .shell import command
 from .text import as_yaml
 
@@ -102,7 +102,7 @@ def adapters(scenario: Scenario) -> dict[str, object]:
     section: dict[str, object] = {
         "enable_lora": True,
         "lora_rank": scenario.lora_rank,
-        "lora_alpha": float(LORA_ALPHA_PER_RANK * scenario.lora_rank),
+        "lora_alpha": float(ALPHA_PER_RANK * scenario.lora_rank),
         "lora_module_path": f"decoder/layers/.*{matrices}",
     }
     if scenario.quant == "nf4":

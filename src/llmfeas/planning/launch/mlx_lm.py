@@ -12,7 +12,7 @@ from ..repositories import model_name
 from . import drafts
 from .launcher import File, Launch, Launcher, Reader
 from .names import DATASET, LEARNING_RATES, model_notes, steps, training_notes
-from .reading import module, yaml_of
+from .parsers import module, yaml_of
 from .shell import Variable, Word, command, flags
 from .text import as_yaml
 

@@ -13,12 +13,21 @@ LEARNING_RATES = {"pretrain": 3e-4, "finetune": 2e-5, "lora": 2e-4, "qlora": 2e-
 """Customary starting points; no figure of an estimate depends on them."""
 OBJECTIVE_RATES = {"finetune": 1e-6, "lora": 1e-5, "qlora": 1e-5}
 """The same where the model learns from preferences (trl's own, ten times as much for adapters)."""
-LORA_ALPHA_PER_RANK = 2
+ALPHA_PER_RANK = 2
 
 
 def learning_rate(scenario: Scenario) -> float:
     """A customary starting point."""
     return (LEARNING_RATES if scenario.loss is None else OBJECTIVE_RATES)[scenario.method]
+
+
+def low_rank(scenario: Scenario, prefix: str = "lora_", rank: str = "r") -> dict[str, int | float]:
+    """The adapters' rank, alpha and dropout, under the names that an engine has for them."""
+    return {
+        f"{prefix}{rank}": scenario.lora_rank,
+        f"{prefix}alpha": ALPHA_PER_RANK * scenario.lora_rank,
+        f"{prefix}dropout": scenario.lora_dropout,
+    }
 
 
 def model_notes(scenario: Scenario) -> tuple[str, ...]:

@@ -11,13 +11,14 @@ from pathlib import Path
 from ...catalog.store import data_directory
 from ...scenario import Scenario
 from ...workload.serving import longest_request
-from ..expressed.trainers import DEVICES, READING_TYPES, SENTENCE_TRANSFORMERS
+from ..expressed.expressible import DTYPES
+from ..expressed.trainers import DEVICES, SENTENCE_TRANSFORMERS
 from ..nodes import nodes_of
 from ..repositories import model_name
 from . import trainer
 from .launcher import File, Launch, Launcher, Reader
-from .names import DATASET, LORA_ALPHA_PER_RANK, model_notes, training_notes
-from .reading import json_of, module
+from .names import DATASET, model_notes, training_notes
+from .parsers import json_of, module
 from .shell import command, nodes_note
 from .text import as_json
 from .torchrun_fsdp import processes
@@ -47,7 +48,7 @@ def reading_recipe(scenario: Scenario) -> Mapping[str, object]:
     return {
         "name": model_name(scenario),
         "devices": several if scenario.num_devices > 1 else [word],
-        "options": _options(scenario, READING_TYPES[scenario.precision]),
+        "options": _options(scenario, DTYPES[scenario.precision]),
         "quantization": trainer.quantization(scenario),
         "max_seq_length": longest_request(scenario),
         "batch_size": -(-scenario.concurrency // scenario.num_devices),
@@ -70,7 +71,7 @@ def _tokens(scenario: Scenario) -> Mapping[str, object]:
 def learning_recipe(scenario: Scenario) -> Mapping[str, object]:
     """What the program needs to know to train."""
     pairs = scenario.task == "rerank"
-    arguments, cached = trainer.training(scenario), not _keeps(scenario)
+    arguments, cached = trainer.training(scenario), not (scenario.objective is None or scenario.objective.kept)
     loss: dict[str, object] = {"class": BY_LABEL if pairs else CACHED if cached else RANKING}
     if cached:
         # a batch is as large as one likes, in parts of a micro-batch
@@ -80,7 +81,7 @@ def learning_recipe(scenario: Scenario) -> Mapping[str, object]:
     return {
         "model": {"name": model_name(scenario), "options": _options(scenario, trainer.weights_dtype(scenario))},
         "quantization": trainer.quantization(scenario),
-        "lora": _lora(scenario),
+        "lora": trainer.low_rank_pairs(scenario, _kind_of_task(scenario)) if scenario.trains_adapters else None,
         "loss": loss,
         "data": {
             "dataset": DATASET,
@@ -97,29 +98,14 @@ def _columns(scenario: Scenario) -> list[str]:
     return [*PAIR, LABEL] if scenario.task == "rerank" else list(COLUMNS[: scenario.sequences_an_example])
 
 
-def _keeps(scenario: Scenario) -> bool:
-    return scenario.objective is None or scenario.objective.kept
-
-
 def _options(scenario: Scenario, dtype: str) -> Mapping[str, object]:
     return {"dtype": dtype, "attn_implementation": trainer.attention(scenario)}
 
 
-def _lora(scenario: Scenario) -> Mapping[str, object] | None:
-    if not scenario.trains_adapters:
-        return None
-    return {
-        "task_type": "FEATURE_EXTRACTION" if scenario.task == "embed" else _kind_of_task(scenario),
-        "r": scenario.lora_rank,
-        "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
-        "lora_dropout": scenario.lora_dropout,
-        **trainer.LORA_KINDS[scenario.lora_kind],
-        "target_modules": trainer.lora_targets(scenario),
-    }
-
-
 def _kind_of_task(scenario: Scenario) -> str:
-    """What peft calls a class with labels, and one that writes."""
+    """What peft calls a class that makes vectors, one with labels, and one that writes."""
+    if scenario.task == "embed":
+        return "FEATURE_EXTRACTION"
     return "CAUSAL_LM" if scenario.model.architecture.scores_by_tokens else "SEQ_CLS"
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from ...scenario import Scenario
 from ...workload.serving import longest_request, peers
-from ..expressed.expressible import drafted_by
-from ..expressed.servers import DTYPES, SGLANG, SGLANG_CACHES, SGLANG_METHODS, SGLANG_ON_LOAD, replicas
+from ..expressed.expressible import DTYPES, drafted_by
+from ..expressed.servers import SGLANG, SGLANG_CACHES, SGLANG_METHODS, SGLANG_ON_LOAD, server_copies
 from ..nodes import nodes_of
 from ..repositories import holds_format, model_name
 from . import drafts, pools
 from .launcher import Launch, Launcher, Reader
 from .names import pair_notes
-from .reading import commands, module
+from .parsers import commands, module
 from .shell import PORT, Variable, Word, command, flags, nodes_note, started
 from .vllm import weights_notes
 
@@ -24,7 +24,7 @@ SERVER = ("python", "-m", "sglang.launch_server")
 def settings(scenario: Scenario) -> list[list[Word]]:
     """The options of `python -m sglang.launch_server` behind the model's name."""
     published, tokens = holds_format(scenario), scenario.max_num_batched_tokens
-    nodes, copies, shared = nodes_of(scenario), replicas(scenario), peers(scenario)
+    nodes, copies, shared = nodes_of(scenario), server_copies(scenario), peers(scenario)
     same_cache = scenario.kv_dtype == scenario.precision
     return flags(
         [

@@ -34,6 +34,14 @@ def nodes_note(nodes: Nodes, more: str = "") -> tuple[str, ...]:
     )
 
 
+def meeting(nodes: Nodes, rank: str, address: str, port: str = "") -> list[list[Word]]:
+    """The options that tell one machine from the others and where they meet; none for one machine."""
+    if not nodes.several:
+        return []
+    own: list[list[Word]] = [[rank, Variable("NODE_RANK")], [address, Variable("MASTER_ADDR")]]
+    return [*own, [port, PORT]] if port else own
+
+
 def word(value: Word) -> str:
     """Write one word of a command."""
     if isinstance(value, Variable):

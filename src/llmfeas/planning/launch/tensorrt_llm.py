@@ -15,7 +15,7 @@ from ..expressed.servers import (
 from ..repositories import model_name
 from . import drafts
 from .launcher import File, Launch, Launcher, Reader
-from .reading import knows_options
+from .parsers import knows_options
 from .shell import command
 from .text import as_yaml
 from .vllm import weights_notes

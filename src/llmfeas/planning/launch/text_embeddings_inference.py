@@ -8,7 +8,7 @@ from ..expressed.servers import TEI_DTYPES, TEXT_EMBEDDINGS_INFERENCE
 from ..repositories import model_name
 from .launcher import Launch, Launcher, Reader
 from .names import pair_notes
-from .reading import knows_options
+from .parsers import knows_options
 from .shell import command, flags
 from .vllm import weights_notes
 

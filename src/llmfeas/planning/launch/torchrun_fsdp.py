@@ -6,12 +6,12 @@ from pathlib import Path
 
 from ...record import replace
 from ...scenario import Scenario
-from ..expressed.trainers import TORCHRUN_FSDP, is_sharded
+from ..expressed.trainers import TORCHRUN_FSDP, divided_by_fsdp
 from ..nodes import Nodes, nodes_of
 from . import accelerate, trainer
 from .launcher import Launch, Reader
-from .reading import module, read_recipe, words
-from .shell import PORT, Variable, Word, command, nodes_note
+from .parsers import module, read_recipe, words
+from .shell import Word, command, meeting, nodes_note
 
 
 def processes(nodes: Nodes) -> list[list[Word]]:
@@ -21,9 +21,7 @@ def processes(nodes: Nodes) -> list[list[Word]]:
     return [
         ["--nnodes", nodes.count],
         ["--nproc-per-node", nodes.devices],
-        ["--node-rank", Variable("NODE_RANK")],
-        ["--master-addr", Variable("MASTER_ADDR")],
-        ["--master-port", PORT],
+        *meeting(nodes, "--node-rank", "--master-addr", "--master-port"),
     ]
 
 
@@ -31,7 +29,7 @@ def write(scenario: Scenario) -> Launch:
     """Write the recipe with FSDP's settings, and the program."""
     nodes = nodes_of(scenario)
     arguments = trainer.training(scenario)
-    if is_sharded(scenario):
+    if divided_by_fsdp(scenario):
         arguments |= {"fsdp": True, "fsdp_config": trainer.fsdp(scenario)}
         arguments |= trainer.left_to_fsdp(scenario)
     line = command(["torchrun"], *processes(nodes), [trainer.PROGRAM, trainer.RECIPE])

@@ -10,14 +10,14 @@ from ..expressed.tuners import (
     TORCHTUNE,
     TORCHTUNE_OPTIMIZERS,
     TORCHTUNE_PRECISIONS,
-    TORCHTUNE_SHIPPED,
     torchtune_kind,
+    torchtune_shipped,
 )
 from ..nodes import nodes_of
 from ..repositories import model_name, repository
 from .launcher import Launch, Launcher, Reader
-from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, steps, training_notes
-from .reading import told, words
+from .names import DATASET, learning_rate, low_rank, steps, training_notes
+from .parsers import told, words
 from .shell import Word, command
 
 ATTENTION = "[q_proj,k_proj,v_proj,output_proj]"
@@ -43,9 +43,7 @@ def settings(scenario: Scenario) -> Iterator[tuple[str, object]]:
         return
     yield "model.lora_attn_modules", ATTENTION
     yield "model.apply_lora_to_mlp", scenario.lora_targets == "all-linear"
-    yield "model.lora_rank", scenario.lora_rank
-    yield "model.lora_alpha", LORA_ALPHA_PER_RANK * scenario.lora_rank
-    yield "model.lora_dropout", scenario.lora_dropout
+    yield from low_rank(scenario, "model.lora_", "rank").items()
 
 
 def write(scenario: Scenario) -> Launch:
@@ -58,7 +56,7 @@ def write(scenario: Scenario) -> Launch:
     program += [
         f"{method}_finetune_{'distributed' if several else 'single_device'}",
         "--config",
-        f"{TORCHTUNE_SHIPPED[scenario.model.id][0]}_{torchtune_kind(scenario)}",
+        f"{torchtune_shipped(scenario)['name']}_{torchtune_kind(scenario)}",
     ]
     laid = [[f"{name}={value}"] for name, value in settings(scenario)]
     return Launch((), command(program, *laid), (*training_notes(scenario), *_weights(scenario)))

@@ -10,10 +10,10 @@ from ...catalog.store import data_directory
 from ...scenario import Scenario
 from ...workload.kernels import runs_compiled, runs_patched
 from ...workload.parameters import bare_layers
-from ..expressed.trainers import LOW_RANK, OPTIMIZERS, is_sharded
+from ..expressed.trainers import LOW_RANK, OPTIMIZERS, divided_by_fsdp
 from ..repositories import model_name
 from .launcher import File
-from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, steps, training_notes
+from .names import ALPHA_PER_RANK, DATASET, learning_rate, steps, training_notes
 from .text import as_json
 
 MASKED = 0.15
@@ -127,10 +127,15 @@ def lora(scenario: Scenario) -> dict[str, object] | None:
             "target_modules": [*KEYS_AND_VALUES, *inner],
             "feedforward_modules": inner,
         }
+    return low_rank_pairs(scenario, _task_type(scenario))
+
+
+def low_rank_pairs(scenario: Scenario, task: str | None) -> dict[str, object]:
+    """The arguments of LoraConfig for what a model does in peft's words."""
     return {
-        "task_type": _task_type(scenario),
+        "task_type": task,
         "r": scenario.lora_rank,
-        "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
+        "lora_alpha": ALPHA_PER_RANK * scenario.lora_rank,
         "lora_dropout": scenario.lora_dropout,
         **LORA_KINDS[scenario.lora_kind],
         "target_modules": lora_targets(scenario),
@@ -157,7 +162,7 @@ def quantization(scenario: Scenario) -> dict[str, object] | None:
 
 def optimizer(scenario: Scenario) -> str:
     """Name the optimizer; bitsandbytes' 8-bit states cannot be divided by FSDP, torchao's can."""
-    if scenario.optimizer == "adamw-8bit" and is_sharded(scenario):
+    if scenario.optimizer == "adamw-8bit" and divided_by_fsdp(scenario):
         return "adamw_torch_8bit"
     return OPTIMIZERS.get(scenario.optimizer, "adamw_torch")
 
@@ -217,10 +222,12 @@ def attention(scenario: Scenario) -> str:
 
 def needs(scenario: Scenario) -> tuple[str, ...]:
     """What a recipe of Trainer takes beyond transformers."""
-    in_bits = scenario.quant in ("nf4", "int8") or (scenario.optimizer == "adamw-8bit" and not is_sharded(scenario))
+    in_bits = scenario.quant in ("nf4", "int8") or (
+        scenario.optimizer == "adamw-8bit" and not divided_by_fsdp(scenario)
+    )
     return (
         *(("bitsandbytes",) if in_bits else ()),
-        *(("torchao",) if scenario.optimizer == "adamw-8bit" and is_sharded(scenario) else ()),
+        *(("torchao",) if scenario.optimizer == "adamw-8bit" and divided_by_fsdp(scenario) else ()),
         *(("liger-kernel",) if runs_patched(scenario) else ()),
         *(("kernels",) if attention(scenario) in SINK_KERNELS.values() else ()),
         *(("gptqmodel",) if scenario.quant in ("gptq-int4", "awq-int4") else ()),

@@ -9,14 +9,14 @@ from pathlib import Path
 from ...memory.rollouts import rollout_tp, writes_itself
 from ...record import replace
 from ...scenario import Scenario
-from ..expressed.trainers import TRL, TRL_COMMANDS, is_sharded
+from ..expressed.trainers import TRL, TRL_COMMANDS, divided_by_fsdp
 from ..nodes import nodes_of
 from ..repositories import model_name, repository_of
 from . import accelerate, trainer
 from .launcher import File, Launch, Reader
-from .names import DATASET, LORA_ALPHA_PER_RANK
-from .reading import ANYWHERE, module, words, yaml_of
-from .shell import command, nodes_note
+from .names import DATASET, low_rank
+from .parsers import ANYWHERE, module, words, yaml_of
+from .shell import command, meeting, nodes_note
 from .text import as_yaml
 
 REWARD = "REWARD"
@@ -43,14 +43,12 @@ def config(scenario: Scenario) -> dict[str, object]:
         settings |= {"loss_type": LOSS_TYPES[scenario.loss]} if scenario.loss in LOSS_TYPES else {}
         settings |= _rollouts(scenario) if scenario.response_length else {}
         settings |= {"precompute_ref_log_probs": True} if scenario.reference == "precomputed" else {}
-    if is_sharded(scenario):
+    if divided_by_fsdp(scenario):
         settings |= trainer.left_to_fsdp(scenario)
     if scenario.trains_adapters:
         settings |= {
             "use_peft": True,
-            "lora_r": scenario.lora_rank,
-            "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
-            "lora_dropout": scenario.lora_dropout,
+            **low_rank(scenario),
             **trainer.LORA_KINDS[scenario.lora_kind],
             "lora_target_modules": [trainer.lora_targets(scenario)],
         }
@@ -109,7 +107,7 @@ def write(scenario: Scenario) -> Launch:
     line = command(
         ["trl", name, "--config", f"{name}.yaml"],
         ["--accelerate_config", accelerate.CONFIG],
-        *accelerate.machine_options(nodes),
+        *meeting(nodes, *accelerate.MACHINES),
     )
     files = (File(f"{name}.yaml", as_yaml(config(scenario))), accelerate.config_file(scenario))
     chunks = "TRL computes the loss in tiles: logits take less memory than estimated here (--engine trl says)"

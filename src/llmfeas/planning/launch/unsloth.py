@@ -6,7 +6,7 @@ from ...scenario import Scenario
 from ..expressed.tuners import UNSLOTH, UNSLOTH_CHECKPOINTING
 from ..repositories import model_name
 from .launcher import File, Launch, Launcher
-from .names import DATASET, LORA_ALPHA_PER_RANK, learning_rate, steps, training_notes
+from .names import DATASET, learning_rate, low_rank, steps, training_notes
 from .shell import command
 from .text import as_yaml
 
@@ -37,9 +37,7 @@ def config(scenario: Scenario) -> dict[str, object]:
     }
     if adapted:
         settings["lora"] = {
-            "lora_r": scenario.lora_rank,
-            "lora_alpha": LORA_ALPHA_PER_RANK * scenario.lora_rank,
-            "lora_dropout": scenario.lora_dropout,
+            **low_rank(scenario),
             "target_modules": ALL_LINEAR if scenario.lora_targets == "all-linear" else ATTENTION,
         }
     return settings

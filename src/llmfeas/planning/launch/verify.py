@@ -14,7 +14,7 @@ from pathlib import Path
 from ...errors import CheckFailedError, UsageError
 from ...text import printable
 from .launcher import Launch, Launcher
-from .reading import NotHereError
+from .parsers import NotHereError
 
 
 def verified(engine: Launcher, launch: Launch) -> str | None:

@@ -10,22 +10,21 @@ from ...memory.peak import memory
 from ...scenario import Scenario
 from ...units import GIB
 from ...workload.serving import longest_request
-from ..expressed.expressible import drafted_by
+from ..expressed.expressible import DTYPES, drafted_by
 from ..expressed.servers import (
-    DTYPES,
     IN_CHECKPOINT,
     VLLM,
     VLLM_CACHES,
     VLLM_METHODS,
     VLLM_ON_LOAD,
-    replicas,
+    server_copies,
 )
 from ..nodes import nodes_of
 from ..repositories import holds_format, model_name
 from . import drafts, pools
 from .launcher import Launch, Launcher, Reader
 from .names import model_notes, pair_notes
-from .reading import commands, module
+from .parsers import commands, module
 from .shell import Variable, Word, command, flags, nodes_note, started
 
 TEMPLATES = "examples/pooling/score/template of vLLM"
@@ -35,7 +34,7 @@ TEMPLATES = "examples/pooling/score/template of vLLM"
 def settings(scenario: Scenario) -> list[list[Word]]:
     """The options of `vllm serve` behind the model's name."""
     published = holds_format(scenario)
-    nodes, copies = nodes_of(scenario), replicas(scenario)
+    nodes, copies = nodes_of(scenario), server_copies(scenario)
     offloaded = None
     if scenario.offload == "all":
         offloaded = round(memory(scenario).memory.weights_file_bytes / (scenario.tp * scenario.pp) / GIB + 0.5)

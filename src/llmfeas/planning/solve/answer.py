@@ -15,12 +15,11 @@ from ...feasibility.served_load import keeps_up
 from ...feasibility.software import software_support
 from ...feasibility.verdict import why
 from ...record import dataclass
-from ...scenario import Scenario
 from ...settle import Resolution, before_layout, resolution
 from ...timing.training import least_job_seconds
+from ...workload.serving import spills
 from ..asked import REFUSALS
 
-FEASIBLE = ("feasible", "tight")
 Request = Mapping[str, object]
 
 
@@ -100,7 +99,7 @@ def may_run(request: Request, catalog: Catalog) -> bool:
     return software_support(known.scenario, known.backend)[0] != "unsupported"
 
 
-def is_late(request: Request, catalog: Catalog) -> bool:
+def never_in_time(request: Request, catalog: Catalog) -> bool:
     """Whether software runs a training, and no layout of its devices ends in time."""
     return lateness(request, catalog) > 1.0
 
@@ -124,18 +123,7 @@ def works(result: Estimate | None, *, on_host: bool) -> bool:
     """Whether a request that was estimated works, be it tightly: on the device alone unless layers may lie on the host
     (`on_host`).
     """
-    return result is not None and result.verdict.status in FEASIBLE and (on_host or not spills(result))
-
-
-def spills(result: Estimate) -> bool:
-    """Whether layers lie on the host that nobody asked to lie there."""
-    return lies_on_host(result.scenario)
-
-
-def lies_on_host(scenario: Scenario) -> bool:
-    """Whether layers or experts lie on the host that nobody asked to lie there."""
-    layers = scenario.gpu_layers is not None and not scenario.was_given("gpu_layers")
-    return layers or scenario.places_experts
+    return result is not None and result.verdict.works() and (on_host or not spills(result.scenario))
 
 
 def outcome(request: Request, catalog: Catalog) -> dict[str, object]:
@@ -145,7 +133,7 @@ def outcome(request: Request, catalog: Catalog) -> dict[str, object]:
     except LlmfeasError as error:
         return {"status": "refused", "because": error.message}
     reasons = why(result.verdict)
-    if result.verdict.status in FEASIBLE and spills(result):
+    if result.verdict.works() and spills(result.scenario):
         scenario, layers = result.scenario, result.scenario.model.architecture.layers
         reasons = f"only {scenario.gpu_layers} of {layers} layers stay on the device, the rest runs on the host"
         if scenario.gpu_layers is None:

@@ -13,7 +13,7 @@ from ...feasibility.verdict import why
 from ...options import flag_of
 from ...record import dataclass
 from ...settle import hardware_named, resolution
-from .answer import FEASIBLE, Answer, Request, estimated, is_late, without
+from .answer import Answer, Request, estimated, never_in_time, without
 from .fleet import asks_for_load
 from .market import SHOWN, cheapest_offers, in_one_network, lent_whole, priced
 from .rented import cheapest_server
@@ -201,7 +201,7 @@ def _rented(
     best = _best_count({**base, **_price(hourly)}, counts, hourly, catalog, late)
     for price in prices if best else ():
         result = estimated({**base, "num_devices": best, **_price(price.usd_per_hour)}, catalog)
-        if result is not None and result.verdict.status in FEASIBLE:
+        if result is not None and result.verdict.works():
             bid = Bid(result, price.provider, price.as_of, price.kind)
             if bid.within_budget:
                 yield bid
@@ -221,7 +221,7 @@ def _best_count(
         if late is None and works and count * least_usd > min(works)[0]:
             break
         asked = {**base, "num_devices": count}
-        result = None if late is None and is_late(asked, catalog) else estimated(asked, catalog)
+        result = None if late is None and never_in_time(asked, catalog) else estimated(asked, catalog)
         if result is None:
             continue
         if result.verdict.software == "unsupported":
@@ -243,7 +243,7 @@ def _offered(base: Request, offer: Offer, counts: Sequence[int], catalog: Catalo
     best = counts[0] if len(counts) == 1 else _best_count(base, counts, hourly, catalog, None)
     request = {**base, "num_devices": best}
     result = estimated(request, catalog) if best else None
-    if result is None or result.verdict.status not in FEASIBLE:
+    if result is None or not result.verdict.works():
         return
     bid = Bid(result, offer.provider, offer.as_of, offer.tier, offer.count)
     limit = resolution(request, catalog).scenario.deadline_seconds

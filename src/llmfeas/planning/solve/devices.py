@@ -12,16 +12,14 @@ from ...feasibility.bounds import memory_lower_bound
 from ...feasibility.core import estimate, is_feasible
 from ...feasibility.result import Estimate
 from ...settle import hardware_named, resolution
+from ...workload.serving import spills
 from .answer import (
-    FEASIBLE,
     Answer,
     Request,
     estimated,
-    is_late,
     lateness,
-    lies_on_host,
+    never_in_time,
     outcome,
-    spills,
     unless_refused,
 )
 from .fleet import LAYOUT, asks_for_load, fewest_devices
@@ -85,12 +83,12 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
 def _spared(request: Request, count: int, tried: Estimate, catalog: Catalog) -> bool:
     """Whether so many devices surely do not work, as another number did not."""
     held = memory_lower_bound({"num_devices": count}, tried.scenario)
-    return held > tried.memory.usable_bytes or is_late({**request, "num_devices": count}, catalog)
+    return held > tried.memory.usable_bytes or never_in_time({**request, "num_devices": count}, catalog)
 
 
 def _alone(result: Estimate | None) -> bool:
     """Whether devices work without a host that runs layers for them."""
-    return result is not None and result.verdict.status in FEASIBLE and not spills(result)
+    return result is not None and result.verdict.works() and not spills(result.scenario)
 
 
 def _between(request: Request, node: int, most: int, found: Estimate | None, catalog: Catalog) -> Estimate:
@@ -118,7 +116,7 @@ def _first(request: Request, counts: Iterable[int], found: Estimate, catalog: Ca
             late_below = count * math.sqrt(late) if late > FAR else 0.0
             continue
         settled = unless_refused({**request, **settings}, catalog)
-        if settled is not None and not lies_on_host(settled.scenario) and is_feasible(settled):
+        if settled is not None and not spills(settled.scenario) and is_feasible(settled):
             return estimate(settled)
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...catalog.store import Catalog
 from ...errors import UsageError
-from ..change import AUTO
+from ..changes.change import AUTO
 from .answer import Answer, Request, outcome, without
 from .lots import LIMITS, MOST, Fleet, Fleets, Lot
 

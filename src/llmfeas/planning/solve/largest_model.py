@@ -12,8 +12,9 @@ from ...settle import Resolution, before_layout, resolution
 from ...settle.some_layout import that_fits
 from ...timing.training import training_time
 from ...workload.parameters import parameters
+from ...workload.serving import spills
 from ..asked import REFUSALS, skipped
-from .answer import Answer, Request, estimated, lies_on_host, outcome, without
+from .answer import Answer, Request, estimated, outcome, without
 from .fleet import LAYOUT
 
 SHOWN = 10
@@ -66,7 +67,7 @@ def _works(request: Request, catalog: Catalog, refused: dict[str, UsageError]) -
         if surely is not None:
             return surely
         settled = resolution(request, catalog)
-        return not lies_on_host(settled.scenario) and is_feasible(settled)
+        return not spills(settled.scenario) and is_feasible(settled)
     except UsageError as error:
         if error.code not in REFUSALS:
             raise

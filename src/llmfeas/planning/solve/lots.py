@@ -33,9 +33,9 @@ from ...settle.layout import tensor_parallel_sizes
 from ...timing.serving_floor import most_flop_per_s, widest_flop_per_s
 from ...workload.lengths import lengths_of
 from ..asked import REFUSALS
-from ..change import AUTO
-from ..serving_changes import quant_changes, shared_experts, width
-from .answer import FEASIBLE, Request, estimated, without
+from ..changes.change import AUTO
+from ..changes.serving import quant_changes, shared_experts, width
+from .answer import Request, estimated, without
 
 MOST = 16384
 MOST_RANKS = MOST_STAGES = 16
@@ -46,7 +46,6 @@ LEAST_BITS = 4
 """Formats of fewer bits are no server's choice."""
 MANY = 64
 """Requests at once for which an engine is taken where they come at a rate."""
-SURELY = ("feasible",)
 SURE = 0.9
 """The rate of one device's fullest batches bounds that of a layout with so much to spare."""
 
@@ -146,7 +145,7 @@ class DeviceFormat:
         for shape in self._shapes(tp, most):
             asked = {**self.request, **shape}
             found = alone(asked, self._catalog)
-            if found is not None and found.verdict.status in (SURELY if self.sure else FEASIBLE):
+            if found is not None and found.verdict.works(surely=self.sure):
                 yield ModelCopy(asked, self._catalog, sure=self.sure)
 
     def _shapes(self, tp: int, most: int) -> Iterator[dict[str, object]]:
@@ -369,7 +368,7 @@ class Fleets:
         if key not in self._judged:
             self._judged[key] = estimated(asked, self.catalog)
         result = self._judged[key]
-        if result is not None and result.verdict.status in (SURELY if self.sure else FEASIBLE):
+        if result is not None and result.verdict.works(surely=self.sure):
             fleet = Fleet(
                 lot=lot, count=devices, copy=layout.devices, asked=asked, estimate=result, gives_up=each.gives_up
             )

@@ -16,7 +16,7 @@ from ...scenario import Scenario
 from ...settle import before_layout, hardware_named
 from ...units import digits
 from ...workload.serving import replicas
-from .answer import FEASIBLE, Answer, Request, estimated, outcome, without
+from .answer import Answer, Request, estimated, outcome, without
 from .fleet import served
 from .lots import Figure, Shared, load_of, shares
 from .settings import SearchedSetting, inverted
@@ -69,14 +69,14 @@ def max_rate(request: Request, catalog: Catalog) -> Answer:
         return estimated({**request, "rate": rate}, catalog)
 
     best = at(LITTLE)
-    if best is None or best.under_load is None or best.verdict.status not in FEASIBLE:
+    if best is None or best.under_load is None or not best.verdict.works():
         beyond = {"rate": LITTLE, **outcome({**request, "rate": LITTLE}, catalog)}
         return _told(Answer("max-rate", {"rate": None}, None, beyond), "rate", ways)
     low, high = LITTLE, best.under_load().largest_requests_per_second.expected
     for _ in range(ROUNDS):
         middle = (low * high) ** 0.5
         found = at(middle)
-        if found is not None and found.verdict.status in FEASIBLE:
+        if found is not None and found.verdict.works():
             low, best = middle, found
         else:
             high = middle

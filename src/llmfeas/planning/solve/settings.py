@@ -13,9 +13,10 @@ from ...memory.peak import memory
 from ...options import GROUPED
 from ...record import dataclass
 from ...settle import resolution
+from ...workload.serving import spills
 from ..asked import REFUSALS
 from ..bisection import largest, smallest
-from .answer import Answer, Request, kept_up, lies_on_host, may_run, outcome, works
+from .answer import Answer, Request, kept_up, may_run, outcome, works
 
 MEBIBYTE = 2**20
 ON_HOST = "the model does not fit on the device alone: what is more takes room from its layers, and speed with them"
@@ -98,7 +99,7 @@ def _fits(request: Request, catalog: Catalog, *, on_host: bool) -> bool:
         if error.code in REFUSALS:
             return False
         raise
-    if lies_on_host(scenario) and not on_host:
+    if spills(scenario) and not on_host:
         return False
     found = memory(scenario)
     return memory_status(found, host_exceeds(scenario, found.memory)) != "exceeds"

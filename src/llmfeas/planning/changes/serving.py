@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ..catalog.backend import default_engine, support
-from ..catalog.store import Catalog
-from ..feasibility.load_verdict import is_followed
-from ..feasibility.result import Estimate
-from ..feasibility.verdict import SOFTWARE_ORDER
-from ..memory.inference import pads_experts
-from ..memory.rollouts import colocated_bytes
-from ..scenario import Scenario
-from ..settle.layout import tensor_parallel_sizes
-from ..workload.serving import peers, replicas, shares_memory
+from ...catalog.backend import default_engine, support
+from ...catalog.store import Catalog
+from ...feasibility.load_verdict import is_followed
+from ...feasibility.result import Estimate
+from ...feasibility.verdict import SOFTWARE_ORDER
+from ...memory.inference import pads_experts
+from ...memory.rollouts import colocated_bytes
+from ...scenario import Scenario
+from ...settle.layout import tensor_parallel_sizes
+from ...workload.serving import peers, replicas, shares_memory
 from .change import AUTO, Change, Source, change
 
 FORMATS = {
@@ -25,16 +25,6 @@ FORMATS = {
     2: ("q2_k",),
 }
 """Formats of about so many bits, where an engine has no usual ones of its own: the most common first."""
-
-LOSS = {
-    8: "8-bit weights: hardly any loss of quality",
-    6: "6-bit weights: hardly any loss of quality",
-    5: "5-bit weights: little loss of quality",
-    4: "4-bit weights: some loss of quality",
-    3: "3-bit weights: a clear loss of quality",
-    2: "2-bit weights: a large loss of quality",
-}
-"""What weights of so many bits give up."""
 
 FEW_REQUESTS = 16
 """Requests at once that a server is limited to where its cache finds too little room."""
@@ -90,7 +80,7 @@ def quant_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     now = scenario.tables.quantization.encoded_bits(scenario.quant)[0]
     for bits, quant in _formats(scenario, catalog):
         if scenario.tables.quantization.encoded_bits(quant)[0] < 0.98 * now:
-            yield change(scenario, f"format-{bits}", _run_by(scenario, quant, catalog), LOSS[bits])
+            yield change(scenario, f"format-{bits}", _run_by(scenario, quant, catalog))
 
 
 def _formats(scenario: Scenario, catalog: Catalog) -> Iterator[tuple[int, str]]:
@@ -148,7 +138,7 @@ def kv_dtype_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     scenario = estimate.scenario
     if scenario.task == "inference" and scenario.kv_dtype in ("fp16", "bf16"):
         eight = next((each for each in scenario.engine_record.serving.caches if each.startswith("q8")), "fp8")
-        yield change(scenario, "cache-8-bit", {"kv_dtype": eight}, "an 8-bit cache: little loss of quality")
+        yield change(scenario, "cache-8-bit", {"kv_dtype": eight})
 
 
 def concurrency_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -157,7 +147,7 @@ def concurrency_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
     while estimate.scenario.task == "inference" and requests > 1:
         requests //= 2
         kind = "concurrency-few" if requests * FEW < estimate.scenario.concurrency else "concurrency"
-        yield change(estimate.scenario, kind, {"concurrency": requests}, "fewer requests at once")
+        yield change(estimate.scenario, kind, {"concurrency": requests})
 
 
 def server_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -168,7 +158,7 @@ def server_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         return
     fewer = max(FEW_REQUESTS, -(-scenario.concurrency // replicas(scenario)))
     if most > fewer:
-        yield change(scenario, "server-requests", {"max_num_seqs": fewer}, f"at most {fewer} requests at once")
+        yield change(scenario, "server-requests", {"max_num_seqs": fewer})
     sure = None if estimate.serving is None else estimate.serving.sure_share
     if sure is not None and 0 < sure < share:
         text = "more stays free beside the server, for its communication and passes"
@@ -237,7 +227,7 @@ def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         context = max(least, context // 2)
         prompt = {"prompt": min(scenario.prompt, context)} if scenario.was_given("prompt") else {}
         kind = "context-short" if context * FEW < (scenario.context or 0) else "context"
-        yield change(scenario, kind, {"context": context, **prompt}, "a shorter context")
+        yield change(scenario, kind, {"context": context, **prompt})
 
 
 def layers_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -290,8 +280,6 @@ def writer_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield a server that holds nothing while weights train, where one stays awake on their devices, and none."""
     scenario = estimate.scenario
     if scenario.sleep == "false":
-        text = "the server that writes answers gives its memory back while weights train, and has to wake for each step"
-        yield change(scenario, "server-sleeps", {"sleep": "true"}, text)
+        yield change(scenario, "server-sleeps", {"sleep": "true"})
     if colocated_bytes(scenario):
-        text = "the model that trains writes the answers by its own generate, without a server, and takes longer"
-        yield change(scenario, "writes-itself", {"rollout_engine": "transformers"}, text)
+        yield change(scenario, "writes-itself", {"rollout_engine": "transformers"})

@@ -1,23 +1,29 @@
-"""Changes of a training's recipe and workload."""
+"""Changes of a training: of its recipe, its workload and, by other rooms, of where its parts lie."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from math import floor, log10
 
-from ..catalog.backend import default_engine
-from ..catalog.device import FULL_PRECISION, NARROW
-from ..catalog.store import Catalog
-from ..feasibility.result import Estimate
-from ..feasibility.verdict import IMPRACTICAL_SECONDS
-from ..optimizers import OPTIMIZERS
-from ..scenario import Scenario
-from ..settle.lengths import FINETUNE_TOKENS
-from ..units import format_bytes, format_count
-from ..workload.kernels import has_host, runs_public_code
-from .change import AUTO, Change, Source, change
-from .offload_changes import FULL, offload_changes
-from .serving_changes import writer_changes
+from ...catalog.backend import default_engine
+from ...catalog.device import FULL_PRECISION, NARROW
+from ...catalog.store import Catalog
+from ...feasibility.result import Estimate
+from ...feasibility.verdict import IMPRACTICAL_SECONDS
+from ...optimizers import OPTIMIZERS
+from ...scenario import Scenario
+from ...settle.lengths import FINETUNE_TOKENS
+from ...units import format_bytes, format_count
+from ...workload.kernels import has_host, runs_public_code
+from .change import AUTO, FULL, Change, Source, change
+from .placement import (
+    context_parallel_changes,
+    interleave_changes,
+    layout_changes,
+    offload_changes,
+    zero_changes,
+)
+from .serving import writer_changes
 
 LARGEST_MICRO_BATCH_TOKENS = 65536
 FACTORED = 3.0
@@ -27,16 +33,9 @@ def attention_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield the fused kernel for the eager one, and the other way where the software has no fused one."""
     scenario = estimate.scenario
     if scenario.attention == "eager":
-        yield change(
-            scenario, "attention-fused", {"attention": "flash"}, "nothing is lost: the fused kernel is faster and exact"
-        )
+        yield change(scenario, "attention-fused", {"attention": "flash"})
     elif scenario.was_given("attention") and estimate.verdict.software == "unsupported":
-        yield change(
-            scenario,
-            "attention-eager",
-            {"attention": "eager"},
-            "the plain kernel keeps all scores: more memory, slower",
-        )
+        yield change(scenario, "attention-eager", {"attention": "eager"})
 
 
 def checkpointing_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -45,26 +44,13 @@ def checkpointing_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Chan
     if not scenario.is_training:
         return
     if scenario.checkpointing != "none":
-        yield change(
-            scenario,
-            "checkpointing-less",
-            {"checkpointing": "none"},
-            "activations are kept, not made twice: faster, more memory",
-            heavier=True,
-        )
+        yield change(scenario, "checkpointing-less", {"checkpointing": "none"})
     # Adapters checkpoint everything unless told otherwise.
     only = ("task",) if scenario.method in FULL and not scenario.was_given("checkpointing") else ()
     if scenario.checkpointing == "none":
-        text = "some more compute: part of the activations is made twice"
-        yield change(scenario, "checkpointing-selective", {"checkpointing": "selective"}, text, alone=only)
+        yield change(scenario, "checkpointing-selective", {"checkpointing": "selective"}, alone=only)
     if scenario.checkpointing != "full":
-        yield change(
-            scenario,
-            "checkpointing-full",
-            {"checkpointing": "full"},
-            "about a third more compute: activations are made twice",
-            alone=only,
-        )
+        yield change(scenario, "checkpointing-full", {"checkpointing": "full"}, alone=only)
 
 
 def micro_batch_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -75,54 +61,11 @@ def micro_batch_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change
     micro, same = scenario.micro_batch, {"global_batch": scenario.global_batch}
     larger = 2 * micro
     while larger * scenario.seq_len <= LARGEST_MICRO_BATCH_TOKENS and larger * scenario.dp <= scenario.global_batch:
-        yield change(
-            scenario,
-            "micro-batch-larger",
-            {"micro_batch": larger, **same},
-            "more sequences at once: faster, more memory",
-            heavier=True,
-        )
+        yield change(scenario, "micro-batch-larger", {"micro_batch": larger, **same})
         larger *= 2
     while micro > 1:
         micro //= 2
-        text = "smaller steps, accumulated to the same batch: somewhat slower"
-        yield change(scenario, "micro-batch-smaller", {"micro_batch": micro, **same}, text)
-
-
-def zero_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield other stages of ZeRO on several devices: lower ones (less to send), then 3 (smallest)."""
-    scenario = estimate.scenario
-    if not scenario.is_training or (scenario.num_devices == 1 and not scenario.was_given("zero")):
-        return
-    for stage in (1, 2):
-        if stage < scenario.zero:
-            text = f"ZeRO {stage} instead of {scenario.zero}: less to send between devices, more memory"
-            yield change(scenario, "zero-less", {"zero": stage}, text, heavier=True)
-    if scenario.zero < 3:
-        yield change(
-            scenario, "zero-more", {"zero": 3}, "weights are gathered in every step: more to send between devices"
-        )
-
-
-def layout_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield a layout of our choice where one was given."""
-    given = [name for name in ("tp", "pp", "cp", "ep", "interleave") if estimate.scenario.was_given(name)]
-    if given:
-        yield change(estimate.scenario, "layout", dict.fromkeys(given, AUTO), "a layout that llmfeas chooses")
-
-
-def context_parallel_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield long sequences divided over several devices."""
-    scenario = estimate.scenario
-    if scenario.is_training and scenario.num_devices > 1 and scenario.seq_len >= 8192 and not scenario.was_given("cp"):
-        for cp in (2, 4, 8):
-            if cp > scenario.cp and scenario.num_devices % cp == 0 and scenario.seq_len % cp == 0:
-                yield change(
-                    scenario,
-                    "context-parallel",
-                    {"cp": cp},
-                    f"each sequence is divided over {cp} devices: somewhat slower",
-                )
+        yield change(scenario, "micro-batch-smaller", {"micro_batch": micro, **same})
 
 
 def precision_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -130,41 +73,23 @@ def precision_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     scenario, rates = estimate.scenario, estimate.scenario.device.tflop_per_s
     emulated = scenario.precision.startswith("bf16") and rates.bf16 is None
     if scenario.was_given("precision") and (emulated or estimate.verdict.software == "unsupported"):
-        yield change(
-            scenario,
-            "precision-usual",
-            {"precision": AUTO},
-            f"not {scenario.precision}, but the precision that the device is built for",
-        )
+        text = f"not {scenario.precision}, but the precision that the device is built for"
+        yield change(scenario, "precision-usual", {"precision": AUTO}, text)
     if not scenario.is_training:
         return
     if scenario.precision in FULL_PRECISION:
         if rates.bf16 is not None:
-            yield change(
-                scenario,
-                "precision-usual",
-                {"precision": "bf16-mixed"},
-                "16-bit products: the usual way to train today",
-            )
+            text = "16-bit products: the usual way to train today"
+            yield change(scenario, "precision-usual", {"precision": "bf16-mixed"}, text)
         elif rates.fp16_matrix_fp32 is not None:
-            yield change(
-                scenario,
-                "precision-usual",
-                {"precision": "fp16-mixed"},
-                "16-bit products with a loss scale: the usual way on this device",
-            )
-    late = estimate.verdict.time in ("over_deadline", "impractical") or estimate.verdict.budget == "over_budget"
-    if late and rates.fp8 is not None and scenario.precision not in NARROW and scenario.method in FULL:
-        yield change(
-            scenario,
-            "precision-fp8",
-            {"precision": "fp8-mixed"},
-            "8-bit products: faster, but needs a library and care",
-        )
-    if scenario.precision == "bf16-mixed" and scenario.method in FULL:
+            text = "16-bit products with a loss scale: the usual way on this device"
+            yield change(scenario, "precision-usual", {"precision": "fp16-mixed"}, text)
+    whole = scenario.method in FULL
+    if estimate.verdict.is_late and rates.fp8 is not None and scenario.precision not in NARROW and whole:
+        yield change(scenario, "precision-fp8", {"precision": "fp8-mixed"})
+    if scenario.precision == "bf16-mixed" and whole:
         # of what adapters need it changes next to nothing
-        text = "16-bit weights and states: small updates are lost, quality suffers"
-        yield change(scenario, "precision-narrow", {"precision": "bf16"}, text, alone=("task",))
+        yield change(scenario, "precision-narrow", {"precision": "bf16"}, alone=("task",))
 
 
 def optimizer_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -192,8 +117,7 @@ def task_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     same = "adapters" if scenario.loss is not None and not scenario.was_given("adapters") else "task"
     whole = f"{said}-{{}}-of-pretrain" if pre else f"{same}-{{}}"
     if scenario.method == "qlora":
-        text = "adapters on 16-bit weights: more memory than on 4-bit ones"
-        yield change(scenario, "task-lora-of-qlora", {said: "lora", **unsaid}, text)
+        yield change(scenario, "task-lora-of-qlora", {said: "lora", **unsaid})
     if scenario.method in FULL:
         text = "only adapters are trained" + (", on a model that exists: no pre-training" if pre else "")
         yield change(scenario, whole.format("lora"), {said: "lora", **fewer}, text, alone=only)
@@ -209,8 +133,7 @@ def target_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     scenario = estimate.scenario
     adapted = scenario.trains_adapters and not scenario.was_given("lora_targets")
     if adapted and scenario.lora_targets == "all-linear" and scenario.model.architecture.experts is not None:
-        text = "experts stay as they are: adapters change the attention alone"
-        yield change(scenario, "adapters-attention", {"lora_targets": "attention"}, text)
+        yield change(scenario, "adapters-attention", {"lora_targets": "attention"})
 
 
 def seq_len_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -218,12 +141,7 @@ def seq_len_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     length = estimate.scenario.seq_len
     while estimate.scenario.is_training and length > 512:
         length = max(512, length // 2)
-        yield change(
-            estimate.scenario,
-            "seq-len",
-            {"seq_len": length},
-            f"shorter sequences: what is longer than {length} tokens is cut",
-        )
+        yield change(estimate.scenario, "seq-len", {"seq_len": length})
 
 
 def tokens_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -250,7 +168,7 @@ def affordable_tokens(estimate: Estimate) -> float | None:
     scenario = estimate.scenario
     share = 1.0
     total = estimate.total_seconds
-    if total is not None and estimate.verdict.time in ("over_deadline", "impractical"):
+    if total is not None and estimate.verdict.takes_too_long:
         share = (scenario.deadline_seconds or IMPRACTICAL_SECONDS) / total.expected
     if estimate.verdict.budget == "over_budget" and estimate.cost.usd is not None and scenario.budget_usd is not None:
         share = min(share, scenario.budget_usd / estimate.cost.usd.expected)
@@ -289,8 +207,10 @@ def _patching_helps(estimate: Estimate) -> bool:
     return near and not streamed and _held_fits(estimate)
 
 
-def _with_kernels(kernels: str, catalog: Catalog) -> list[str]:
-    return [engine.id for engine in catalog.engines.values() if engine.training.kernels == kernels]
+def _with_kernels(kernels: str, kind: str, estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
+    for engine in catalog.engines.values():
+        if engine.training.kernels == kernels:
+            yield change(estimate.scenario, kind, {"engine": engine.id})
 
 
 def _dividing(scenario: Scenario, catalog: Catalog) -> Iterator[str]:
@@ -302,32 +222,22 @@ def _dividing(scenario: Scenario, catalog: Catalog) -> Iterator[str]:
 
 def engine_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """Yield a compiler or a library's kernels where public code does not fit; what runs where an engine does not."""
-    scenario: Scenario = estimate.scenario
+    scenario = estimate.scenario
     if (
         estimate.verdict.memory != "fits"
         and scenario.method in FULL
         and runs_public_code(scenario)
         and _held_fits(estimate)
     ):
-        text = "kernels are fused: less is kept; the first steps wait for the compiler, and not all code compiles"
-        yield from (
-            change(scenario, "engine-compiled", {"engine": name}, text) for name in _with_kernels("compiled", catalog)
-        )
+        yield from _with_kernels("compiled", "engine-compiled", estimate, catalog)
     kinds = scenario.tables.implementations
     if _patching_helps(estimate) and kinds.under(scenario.model.architecture.implementation, "liger").patched:
-        text = "a library's kernels in the model's code: logits come in parts, less is kept"
-        yield from (
-            change(scenario, "engine-patched", {"engine": name}, text) for name in _with_kernels("liger", catalog)
-        )
+        yield from _with_kernels("liger", "engine-patched", estimate, catalog)
     if _streaming_helps(estimate):
-        text = "a library of fused kernels, for one card: inputs of blocks wait in the host's memory"
-        yield from (
-            change(scenario, "engine-streaming", {"engine": name}, text) for name in _with_kernels("streaming", catalog)
-        )
+        yield from _with_kernels("streaming", "engine-streaming", estimate, catalog)
     if estimate.memory.verdict != "fits" and scenario.is_training:
-        text = "layers and experts are divided, not gathered on each device: another framework to set up"
         for name in _dividing(scenario, catalog):
-            yield change(scenario, "engine-dividing", {"engine": name}, text)
+            yield change(scenario, "engine-dividing", {"engine": name})
     yield from usual_engine(estimate, catalog)
 
 
@@ -345,7 +255,8 @@ def usual_engine(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         yield change(scenario, "engine-usual", {"engine": usual}, text)
 
 
-RECIPE_SOURCES: tuple[tuple[str, Source], ...] = (
+TRAINING_SOURCES: tuple[tuple[str, Source], ...] = (
+    ("interleave", interleave_changes),
     ("attention", attention_changes),
     ("engine", engine_changes),
     ("sleep", writer_changes),

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from ..record import dataclass, replace
-from ..units import GB, GIB, MIB
-from .search import Index, Tokens, choice, core_of, holds, index_of, joined, tokens_of
+from ...record import dataclass, replace
+from ...units import GB, GIB, MIB
+from ..search import Index, Tokens, choice, core_of, holds, index_of, joined, tokens_of
 from .typed import DECIMAL_SLACK, FILLERS, SIZE_SLACK, SPACED, Reading
 
 if TYPE_CHECKING:
-    from .store import Catalog, Records
+    from ..store import Catalog, Records
 
 _TOPOLOGY: Final = re.compile(r"(.*?)[\s_-]([0-9]{1,3}(?:x[0-9]{1,3}){1,2})", re.IGNORECASE)
 _SLICE: Final = re.compile(r"(.*?)[\s_-]([0-9]{1,6})", re.IGNORECASE)

@@ -14,11 +14,11 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from ..record import dataclass
-from .format_names import without_format
+from ...record import dataclass
+from .formats import without_format
 
 if TYPE_CHECKING:
-    from .architecture import Model
+    from ..architecture import Model
 
 Words = tuple[str, ...]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ..record import dataclass
-from .model_names import (
+from ...record import dataclass
+from .inside import held, held_apart
+from .models import (
     GENERIC,
     OTHER,
     SAME,
@@ -24,7 +25,6 @@ from .model_names import (
     typed,
     version_of,
 )
-from .names_inside import held, held_apart
 
 _BASE: Final = "base"
 """What most names say of how a model was trained, and some of how large it is (`whisper-base`)."""

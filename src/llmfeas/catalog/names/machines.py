@@ -13,17 +13,17 @@ from difflib import SequenceMatcher
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import UsageError
-from ..record import dataclass, replace
-from ..text import printable
+from ...errors import UsageError
+from ...record import dataclass, replace
+from ...text import printable
+from ..search import LONGEST, Tokens, alike, ambiguous, index_of, is_written, joined, taken_note, tokens_of, unknown
+from ..store import data_file, data_folder
 from .beside import names_a_computer
-from .device_names import Named, is_anothers, is_larger, machines, named, of_its_maker, of_size, place, size_gib
-from .search import LONGEST, Tokens, alike, ambiguous, index_of, is_written, joined, taken_note, tokens_of, unknown
-from .store import data_file, data_folder
+from .devices import Named, is_anothers, is_larger, machines, named, of_its_maker, of_size, place, size_gib
 from .typed import FILLERS, SIZE_WORDS, SPACED, Reading, readings, spellings
 
 if TYPE_CHECKING:
-    from .store import Catalog, Records
+    from ..store import Catalog, Records
 
 FEWEST_WORDS: Final = 3
 """Words and numbers from which on they may mean an offer whose provider nobody names."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .model_names import DISTILLED, GENERIC, OTHER, PART, TypedName, Words, is_size
+from .models import DISTILLED, GENERIC, OTHER, PART, TypedName, Words, is_size
 
 _TELLING: Final = 2
 """Words of a family without a version that tell it from others: `mistral nemo`, not `hunyuan`."""

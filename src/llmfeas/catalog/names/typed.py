@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..record import dataclass
-from .rented_names import rented
+from ...record import dataclass
+from .rented import rented
 
 COUNT_WORDS: Final = {
     "single": 1, "one": 1, "dual": 2, "two": 2, "twin": 2, "double": 2, "triple": 3, "three": 3, "quad": 4, "four": 4,

@@ -7,20 +7,20 @@ import os
 import re
 from typing import TYPE_CHECKING, Final
 
-from ..errors import UsageError
-from ..record import replace
-from ..text import printable
-from .architecture import Model
-from .engine import OLLAMA
-from .records import Match
-from .search import Tokens, alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
+from ...errors import UsageError
+from ...record import replace
+from ...text import printable
+from ..architecture import Model
+from ..engine import OLLAMA
+from ..records import Match
+from ..search import Tokens, alike, ambiguous, index_of, joined, taken_note, tokens_of, unknown
+from ..store import data_file, data_folder
 from .slips import mended
-from .store import data_file, data_folder
 
 if TYPE_CHECKING:
+    from ..store import Catalog, Records
     from .model_index import ModelIndex
-    from .model_names import TypedName
-    from .store import Catalog, Records
+    from .models import TypedName
 
 LIBRARY: Final = "library/"
 """What stands before a name of Ollama's library where it is written out."""
@@ -60,8 +60,8 @@ def pulled_model(text: str, catalog: Catalog) -> Match[Model]:
 @functools.lru_cache(maxsize=1024)
 def model_named(text: str, catalog: Catalog) -> Match[Model]:
     """The model that a name means which is no id; `find_model` says the rest."""
-    from .model_names import context_named, kindred, lacks, newest, typed
-    from .served_names import undeployed
+    from .models import context_named, kindred, lacks, newest, typed
+    from .served import undeployed
 
     text = undeployed(text)
     index, known, asked = index_of(catalog.models), _models(catalog.models), typed(text)
@@ -101,8 +101,8 @@ def _as_named(model: Model, wanted: str, context: int) -> Model:
 def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -> tuple[str | None, tuple[str, ...]]:
     """The id that a name means, and all that it may mean: as it is written, else with a slip or two mended."""
     from .model_index import adds_version, chosen
-    from .model_names import dotted, lacks_family, repository, typed, unabbreviated, with_points
-    from .served_names import hyphenated, spellings
+    from .models import dotted, lacks_family, repository, typed, unabbreviated, with_points
+    from .served import hyphenated, spellings
 
     if exact and not asked.format and not asked.tagged:
         return exact, ()

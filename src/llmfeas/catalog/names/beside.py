@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from ..record import dataclass
+from ...record import dataclass
 from .typed import FILLERS, SPACED
 
 _MEMORY: Final = r"(?:(?:of|system|main|host|cpu)\s+)*(?:ram|dram|ddr[345]\S*(?:\s+ram)?|arbeitsspeicher)"

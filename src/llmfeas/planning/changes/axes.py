@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from ..catalog.backend import Backend, support
-from ..catalog.store import Catalog
-from ..feasibility.inputs import value_and_origin
-from ..feasibility.result import Estimate
-from ..record import replace
-from ..scenario import Scenario
+from ...catalog.backend import Backend, support
+from ...catalog.store import Catalog
+from ...feasibility.inputs import value_and_origin
+from ...feasibility.result import Estimate
+from ...record import replace
+from ...scenario import Scenario
 from .change import AUTO, Axis, Change, Source
 from .hardware import HARDWARE_SOURCES
-from .pipeline_changes import PIPELINE_SOURCES
-from .recipe_changes import RECIPE_SOURCES
-from .serving_changes import SERVING_SOURCES
+from .serving import SERVING_SOURCES
+from .training import TRAINING_SOURCES
 
-SOURCES: tuple[tuple[str, Source], ...] = (*PIPELINE_SOURCES, *RECIPE_SOURCES, *SERVING_SOURCES, *HARDWARE_SOURCES)
+SOURCES: tuple[tuple[str, Source], ...] = (*TRAINING_SOURCES, *SERVING_SOURCES, *HARDWARE_SOURCES)
 """What can change, the least painful first."""
 
 

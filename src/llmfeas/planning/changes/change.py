@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ..catalog.store import Catalog
-from ..feasibility.result import Estimate
-from ..record import dataclass
-from ..scenario import Scenario
+from ...catalog.store import Catalog
+from ...feasibility.result import Estimate
+from ...record import dataclass
+from ...scenario import Scenario
 
 AUTO = "auto"
 """The value that means: as if nothing had been said."""
+FULL = ("pretrain", "finetune")
+"""Tasks and methods that train all weights."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,16 +38,20 @@ def change(
     scenario: Scenario,
     kind: str,
     settings: Mapping[str, object],
-    gives_up: str,
+    gives_up: str = "",
     *,
     more: float = 0.0,
-    heavier: bool = False,
     alone: tuple[str, ...] = (),
 ) -> Change:
-    """A change of a kind of data/changes.yaml; `more` is what it hurts beyond its kind."""
+    """A change of a kind of data/changes.yaml, and what it gives up where the kind does not say it; `more` is what it
+    hurts beyond its kind. What a kind says may name settings, for their values.
+    """
     order = scenario.tables.changes
     cost = order.changes[kind]
-    return Change(settings, gives_up, cost.pain + more, tuple(order.tiers).index(cost.tier), heavier, alone)
+    text = gives_up or cost.gives_up
+    for name, value in settings.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return Change(settings, text, cost.pain + more, tier_of(scenario, cost.tier), cost.heavier, alone)
 
 
 def tier_of(scenario: Scenario, name: str) -> int:

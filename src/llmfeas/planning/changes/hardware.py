@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
-from ..catalog.device import Device
-from ..catalog.joined import Joined
-from ..catalog.prices import let
-from ..catalog.store import Catalog
-from ..feasibility.result import Estimate
-from ..record import dataclass
-from ..scenario import Scenario
-from ..units import GIB
+from ...catalog.device import Device
+from ...catalog.joined import Joined
+from ...catalog.prices import let
+from ...catalog.store import Catalog
+from ...feasibility.result import Estimate
+from ...record import dataclass
+from ...scenario import Scenario
+from ...units import GIB
 from .change import AUTO, Axis, Change, Source, change
 
 LARGER = 1.001
@@ -46,10 +46,9 @@ def memory_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     sizes = device.memory_options_gib or (RAM_GIB if device.kind == "cpu" else ())
     for size in sorted(sizes):
         if scenario.memory_bytes * LARGER < size * GIB <= device.memory_bytes * LARGER:
-            text = f"a machine with {size:g} GiB of memory"
             limit = {"wired_limit": AUTO} if scenario.was_given("wired_limit") else {}
             kind = "memory" if scenario.was_given("memory") else "memory-assumed"
-            yield change(scenario, kind, {"memory": f"{size:g}GiB", **limit}, text)
+            yield change(scenario, kind, {"memory": f"{size:g}GiB", **limit}, f"a machine with {size:g} GiB of memory")
 
 
 def wired_limit_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
@@ -128,7 +127,7 @@ def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     """
     own = estimate.scenario.device
     exceeds = estimate.memory.verdict == "exceeds"
-    short = exceeds or not _is_late(estimate)
+    short = exceeds or not (estimate.verdict.is_late or estimate.verdict.load not in ("not_asked", "ok"))
     needed = estimate.memory.peak_bytes.expected if exceeds else 0.0
     able, rented = list(_candidates(catalog, own, estimate.scenario.memory_bytes if short else 0.0)), let(catalog)
     if short:
@@ -146,13 +145,6 @@ def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         text = f"another device: {catalog.devices.peek(one.id, 'name')}"
         settings, far = {"device": one.id, **kept}, _farness(one, rented)
         yield change(scenario, "other-device", settings, text, more=far, alone=OWN)
-
-
-def _is_late(estimate: Estimate) -> bool:
-    """Whether more speed or less cost would help."""
-    verdict = estimate.verdict
-    late = verdict.time in ("over_deadline", "impractical") or verdict.budget == "over_budget"
-    return late or verdict.load not in ("not_asked", "ok")
 
 
 @dataclass(frozen=True, slots=True)

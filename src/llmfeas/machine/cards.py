@@ -9,26 +9,12 @@ from pathlib import Path
 
 from ..catalog.device import BackendId
 from ..text import printable
-from .probe import Found, grouped, text_of
+from .probe import Found, grouped, text_of, words_of_machines
 
 NVIDIA_PROC = Path("/proc/driver/nvidia/gpus")
 DRM = Path("/sys/class/drm")
+INTEL = "0x8086"
 ADAPTER_CLASS = r"SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}"
-
-INTEL_PCI = {
-    0x56A0: "Arc A770",
-    0x56A1: "Arc A750",
-    0x56A2: "Arc A580",
-    0x56A5: "Arc A380",
-    0x56C0: "Data Center GPU Flex 170",
-    0xE20B: "Arc B580",
-    0xE20C: "Arc B570",
-    0xE211: "Arc Pro B60",
-    0xE212: "Arc Pro B50",
-    0x0BD5: "Data Center GPU Max 1550",
-    0x0BDA: "Data Center GPU Max 1100",
-}
-"""PCI device ids of Intel's discrete GPUs. Source: Linux, include/drm/intel/pciids.h."""
 
 VENDORS: tuple[tuple[str, BackendId, str], ...] = (
     (r"\bNVIDIA\b", "cuda", "nvidia"),
@@ -57,7 +43,8 @@ def nvidia_by_kernel() -> list[Found]:
 
 def parse_intel_pci(cards: Iterable[tuple[str, str]]) -> list[Found]:
     """Read vendor and device ids (`0x8086`, `0x56a0`) of DRM cards; integrated graphics are left out."""
-    names = (INTEL_PCI.get(_hexadecimal(device)) for vendor, device in cards if _hexadecimal(vendor) == 0x8086)
+    known = words_of_machines()["intel_pci"]
+    names = (known.get(device.lower()) for vendor, device in cards if vendor.lower() == INTEL)
     return grouped([Found(backend="xpu", vendor="intel", name=name, source="PCI ids") for name in names if name])
 
 
@@ -118,7 +105,3 @@ def _entries(folder: Path) -> list[Path]:
         return sorted(folder.iterdir())[:256]
     except OSError:
         return []
-
-
-def _hexadecimal(text: str) -> int:
-    return int(text, 16) if re.fullmatch(r"0x[0-9a-fA-F]{1,8}", text) else -1
