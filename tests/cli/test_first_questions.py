@@ -43,7 +43,16 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         ("Change --concurrency 8 --quant fp8 ✓",),
     ),
     # no task said: one line a use, with what makes it so
-    ("estimate -m 'llama3 8b' -d 'rtx 4070 ti'", 0, ("Chat ✓ q8_0", "QLoRA ✓", "--engine unsloth", "in detail")),
+    ("estimate -m 'llama3 8b' -d 'rtx 4070 ti'", 0, ("Chat ✓ q8_0", "QLoRA ✓", "--engine unsloth", "In full")),
+    # what takes centuries has no screen of its own, unless somebody says how it is to run
+    ("estimate -m llama-3-8b -d rtx-4070ti", 0, ("Would take 4", "not in detail", "not Compute")),
+    ("estimate -m llama-3-8b -d rtx-4070ti --micro-batch 2", 0, ("in detail", "Compute")),
+    # long numbers have separators, but not where they are typed
+    (
+        "solve max-context -m llama-3.1-8b -d h100-sxm -t inference",
+        0,
+        ("room for 449,968 tokens", "--context 449968 is"),
+    ),
     ("estimate -m llama-3-8b -d rtx-4090", 0, ("LoRA ✓", "--engine pytorch-liger")),
     ("estimate -m gpt2-xl -d 4070ti", 0, ("Full fine-tuning ✓", "Pre-training ✓", "not --offload all --tokens")),
     ("estimate -m bge-m3 -d rtx-4090", 0, ("Embedding ✓", "Pre-training in detail")),

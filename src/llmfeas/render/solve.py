@@ -7,11 +7,11 @@ from typing import Any
 
 from ..feasibility.verdict import is_doubt
 from ..text import printable
-from ..units import MIB, digits, format_bytes, format_count, format_duration, format_flop, format_usd
+from ..units import MIB, digits, format_bytes, format_count, format_duration, format_flop, format_usd, separated
 from .assumptions import context
 from .estimate import reads
 from .report import Column, Pair, Phrase, Report, Table, Topic, glued, lines_of
-from .words import figure, judged, sentence, setting, verdict_words, ways_topic
+from .words import figure, grouped, judged, sentence, setting, verdict_words, ways_topic
 
 Json = Mapping[str, Any]
 
@@ -125,7 +125,7 @@ def _quantity(name: str, value: Any) -> str:
     }.get(name, format_flop if name.endswith("flop") else None)
     if written is not None:
         return written(value)
-    return setting(name, value) if isinstance(value, int) else digits(float(value))
+    return separated(setting(name, value) if isinstance(value, int) else digits(float(value)))
 
 
 def _tables(answer: Json) -> Iterator[Table]:
@@ -199,7 +199,7 @@ def _doubts(verdict: Json) -> Iterator[str]:
 def _beyond(beyond: Json) -> str:
     values = {key: value for key, value in beyond.items() if key not in ("status", "because")}
     named = ", ".join(ENDLESS.get(key) or _step(key, value) for key, value in values.items())
-    return f"{named}: {beyond['status']}, {printable(beyond['because'], 300)}."
+    return f"{named}: {beyond['status']}, {grouped(printable(beyond['because'], 300))}."
 
 
 def _step(name: str, value: Any) -> str:
