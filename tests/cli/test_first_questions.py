@@ -48,11 +48,11 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("estimate -m llama-3-8b -d rtx-4070ti", 0, ("Would take 4", "not in detail", "not Compute")),
     ("estimate -m llama-3-8b -d rtx-4070ti --micro-batch 2", 0, ("in detail", "Compute")),
     # long numbers have separators, but not where they are typed
-    (
-        "solve max-context -m llama-3.1-8b -d h100-sxm -t inference",
-        0,
-        ("room for 449,968 tokens", "--context 449968 is"),
-    ),
+    ("solve max-context -m llama-3.1-8b -d h100-sxm -t inference", 0, ("for 449,968 tokens", "--context 449968 is")),
+    # a recipe that is shown says how it is written
+    ("launch -m llama-3-8b -d rtx-4090 -t qlora", 0, ("-o DIR writes these files",)),
+    ("launch -m qwen3-8b -d rtx-4090 -t inference", 0, ("llama-server", "not -o DIR")),
+    ("launch -m llama-3-8b -d rtx-4090 -t inference --engine ollama", 0, ("not 'llama-3-8b' for 'llama-3-8b'",)),
     ("estimate -m llama-3-8b -d rtx-4090", 0, ("LoRA ✓", "--engine pytorch-liger")),
     ("estimate -m gpt2-xl -d 4070ti", 0, ("Full fine-tuning ✓", "Pre-training ✓", "not --offload all --tokens")),
     ("estimate -m bge-m3 -d rtx-4090", 0, ("Embedding ✓", "Pre-training in detail")),
