@@ -130,15 +130,33 @@ def _quantity(name: str, value: Any) -> str:
 
 def _tables(answer: Json) -> Iterator[Table]:
     if answer.get("models"):
-        rows = [(row["model"], format_count(row["parameters"])) for row in answer["models"]]
-        yield _table((("Model", False), ("Parameters", True)), rows)
+        yield _models(answer["models"])
     if answer.get("ranked"):
         yield _bids(answer["ranked"])
 
 
-def _table(titles: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> Table:
-    columns = tuple(Column(title=title, figures=figures) for title, figures in titles)
-    return Table(columns=columns, rows=tuple(tuple(Phrase(printable(cell, 60)) for cell in row) for row in rows))
+def _models(models: Sequence[Json]) -> Table:
+    """Models that work, the largest first; time where they are trained, else speed."""
+    timed = models[0]["total_seconds"] is not None
+    columns = (
+        Column(title="Model"),
+        Column(title="Parameters", figures=True),
+        Column(title="Format", spare=True),
+        Column(title="Memory", figures=True, spare=True),
+        Column(title="Time" if timed else "Tokens/s", figures=True, spare=True),
+    )
+    return Table(columns=columns, rows=tuple(_model(model) for model in models))
+
+
+def _model(model: Json) -> tuple[Phrase, ...]:
+    total = model["total_seconds"]
+    return (
+        judged(model["status"], printable(model["model"], 60)),
+        Phrase(glued(format_count(model["parameters"]))),
+        Phrase(printable(model["format"], 40)),
+        Phrase(glued(format_bytes(model["peak_bytes"]))),
+        Phrase(glued(format_count(model["tokens_per_second"]) if total is None else format_duration(total))),
+    )
 
 
 def _bids(bids: Sequence[Json]) -> Table:

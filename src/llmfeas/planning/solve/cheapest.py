@@ -8,6 +8,7 @@ from ...catalog.device import Device, Offer, Price
 from ...catalog.prices import current
 from ...catalog.store import Catalog
 from ...errors import UsageError
+from ...feasibility.cost import LEAST_HOURS
 from ...feasibility.result import Estimate
 from ...feasibility.verdict import why
 from ...options import flag_of
@@ -22,8 +23,6 @@ COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 FREE_SHOWN = 3
 """How many of those that cost nothing are named."""
 HOUR, WEEK = 3600.0, 7 * 86400.0
-LEAST_HOURS = 1.0
-"""Hours of each device that are paid at least: prices are by the hour, and setting up a machine takes its time too."""
 HOURS_NOTE = "at least one hour of each device is counted as paid"
 
 
