@@ -10,8 +10,7 @@ from ..feasibility.result import Estimate
 from ..record import replace
 from ..scenario import Scenario
 from .change import Change, change
-from .expressed import expressed_by
-from .writable import is_surely_written, is_written
+from .writable import expressions, is_surely_written, is_written
 
 FULL = ("pretrain", "finetune")
 """Tasks and methods that train all weights."""
@@ -77,7 +76,5 @@ def _with_word(offload: str, catalog: Catalog) -> Iterator[str]:
         launchers: Any = engines.peek(name, "launchers")
         if launchers is None:  # as the engine that it is like
             launchers = engines.raw(name).get("launchers", ())
-        if any(
-            offload in each.choices.get("offload", (offload,)) for each in filter(None, map(expressed_by, launchers))
-        ):
+        if any(offload in each.choices.get("offload", (offload,)) for each in expressions(launchers)):
             yield name
