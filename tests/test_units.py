@@ -133,6 +133,10 @@ def test_a_text_without_unit_is_ambiguous(parse) -> None:  # type: ignore[no-unt
         (units.format_usd(0.0099), "$0.0099"),
         (units.format_usd(1e-12), "$0.00"),
         (units.format_usd(1234), "$1,234"),
+        (units.format_usd(99_949), "$99,949"),
+        (units.format_usd(869_376), "$869 k"),
+        (units.format_usd(4.99e6), "$4.99 M"),
+        (units.format_duration(25_700 * units.YEAR), "25,700 years"),
         (units.format_percent(0.37), "37 %"),
         (units.format_count(0), "0"),
         (units.digits(1.5e-9), "1.5e-9"),
@@ -147,6 +151,8 @@ def test_a_range_shares_the_unit_of_its_expected_value() -> None:
     assert units.format_range(days, units.format_duration) == "112 days (90 – 150)"
     assert units.format_range(Range(0.28, 0.37, 0.46), units.format_percent) == "37 % (28 – 46)"
     assert units.format_range(Range(1, 2, 3), units.format_usd) == "$2.00 ($1.00 – $3.00)"
+    assert units.format_range(Range(6e4, 9e4, 2e5), units.format_usd) == "$90,000 ($60,000 – $200,000)"
+    assert units.format_range(Range(869_376, 2.08e6, 4.99e6), units.format_usd) == "$2.08 M (0.869 – 4.99)"
 
 
 def test_an_exact_range_shows_no_ends() -> None:

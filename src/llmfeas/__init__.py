@@ -47,15 +47,16 @@ def estimate(model: str, device: str, **settings: Unpack[Settings]) -> Estimate:
 
 
 def compare(
-    models: Sequence[str],
-    devices: Sequence[str] = (),
+    models: str | Sequence[str],
+    devices: str | Sequence[str] = (),
     *,
-    backends: Sequence[str] = (),
+    backends: str | Sequence[str] = (),
     baseline: str | None = None,
     sort: Sort = "time",
     **settings: Unpack[Settings],
 ) -> Comparison:
-    """The same question for each model on each device, ranked: feasible first, then by `sort`.
+    """The same question for each model on each device, ranked: feasible first, then by `sort`; one name stands for
+    itself.
 
     Without devices and backends, one well-known device of each backend and class.
 
@@ -66,16 +67,16 @@ def compare(
     from .planning.compare import chosen_devices, comparison
 
     known = catalog()
-    chosen = chosen_devices(known, devices, backends, every=False)
+    chosen = chosen_devices(known, _names(devices), _names(backends), every=False)
     by_hand = bool(devices or backends)
-    return comparison(settings, models, chosen, known, baseline=baseline, sort=sort, chosen=by_hand)
+    return comparison(settings, _names(models), chosen, known, baseline=baseline, sort=sort, chosen=by_hand)
 
 
 def plan(
     model: str,
     device: str,
     *,
-    keep: Sequence[Setting] = (),
+    keep: Setting | Sequence[Setting] = (),
     any_device: bool = False,
     shown: int = 6,
     **settings: Unpack[Settings],
@@ -90,9 +91,8 @@ def plan(
     from .catalog.store import catalog
     from .planning.plan import plan
 
-    return plan(
-        {"model": model, "device": device, **settings}, catalog(), keep=keep, any_device=any_device, shown=shown
-    )
+    asked = {"model": model, "device": device, **settings}
+    return plan(asked, catalog(), keep=_names(keep), any_device=any_device, shown=shown)
 
 
 def solve(
@@ -127,6 +127,11 @@ def sweep(requests: Iterable[Mapping[str, object]]) -> Iterator[Estimate | Llmfe
             yield bare_answer(request)
         except LlmfeasError as error:
             yield error
+
+
+def _names(names: str | Sequence[str]) -> Sequence[str]:
+    """Several names, or one."""
+    return (names,) if isinstance(names, str) else names
 
 
 def _drawn_in_notebooks() -> None:

@@ -65,6 +65,8 @@ DURATION_SCALE: Final[Scale] = (
     *((1e-6, "µs"), (1e-3, "ms"), (1, "s"), (MINUTE, "min")),
     *((HOUR, "h"), (DAY, "days"), (YEAR, "years")),
 )
+MANY_USD: Final = 99_950
+"""Dollars from which on three digits say enough."""
 _DURATION_STEPS: Final = (1e-3, 1, 2 * MINUTE, 2 * HOUR, 3 * DAY, 2 * YEAR)
 """Where the next unit of DURATION_SCALE takes over: 90 s, 41 h and 112 days read better than 1.5 min and 0.31 years."""
 
@@ -233,8 +235,13 @@ def _unit_for(value: float, scale: Scale, steps: Sequence[float] | None = None) 
     return chosen
 
 
+def separated(number: str) -> str:
+    """A whole number of five digits or more with separators, anything else as it is: `8192`, `37,193`, `29.1`."""
+    return f"{int(number):,}" if len(number) > 4 and number.isdecimal() else number
+
+
 def _written(value: float, unit: tuple[float, str]) -> str:
-    return f"{digits(value / unit[0])} {unit[1]}".rstrip()
+    return f"{separated(digits(value / unit[0]))} {unit[1]}".rstrip()
 
 
 def format_bytes(value: float) -> str:
@@ -253,9 +260,13 @@ def format_duration(seconds: float) -> str:
 
 
 def format_usd(value: float) -> str:
-    """Write US dollars: `$0.35`, `$0.0041`, `$1,230`, `$4.2 M`."""
-    if value >= 999_500:
+    """Write US dollars: `$0.35`, `$0.0041`, `$1,230`, `$870 k`, `$4.2 M`."""
+    if value >= MANY_USD:
         return f"${format_count(value)}"
+    return _dollars(value)
+
+
+def _dollars(value: float) -> str:
     if 5e-9 < value < 0.00995:  # two digits that say something
         return f"${value:.{min(1 - math.floor(math.log10(value)), 9)}f}"
     return f"${value:,.0f}" if value >= 100 else f"${value:.2f}"
@@ -303,13 +314,17 @@ def format_range(figure: Range, written: Callable[[float], str]) -> str:
     scale = _SCALES.get(written)
     if scale is None:
         return f"{head} ({written(figure.low)} – {written(figure.high)})"
+    if written is format_usd and figure.expected < MANY_USD:
+        return f"{head} ({_dollars(figure.low)} – {_dollars(figure.high)})"
     unit = _unit_for(figure.expected, *scale)
-    return f"{head} ({digits(figure.low / unit[0])} – {digits(figure.high / unit[0])})"
+    low, high = (separated(digits(end / unit[0])) for end in (figure.low, figure.high))
+    return f"{head} ({low} – {high})"
 
 
 _SCALES: Final[Mapping[Callable[[float], str], tuple[Scale, Sequence[float] | None]]] = {
     format_bytes: (BYTE_SCALE, None),
     format_count: (COUNT_SCALE, None),
+    format_usd: (COUNT_SCALE, None),
     format_duration: (DURATION_SCALE, _DURATION_STEPS),
     format_energy: (ENERGY_SCALE, None),
     format_mass: (MASS_SCALE, None),

@@ -140,3 +140,11 @@ def test_what_differs_by_less_than_is_shown_is_counted_alone(run: Run, store: Ca
     after.write_text(json.dumps(envelope))
     shown = " ".join(run("diff", before, str(after)).out.split())
     assert "1 of them by less than is shown" in shown and "usable" not in shown
+
+
+def test_counts_are_whole_and_large_numbers_separated(run: Run, store: Callable[..., str]) -> None:
+    shown = run("diff", *(store(task, "-d", "rtx-4090", "-t", task) for task in ("finetune", "lora"))).out
+    assert "e+" not in shown and "1.244e8" not in shown
+    row = next(line for line in shown.splitlines() if line.startswith("parameters trainable"))
+    assert all(len(word.split(",")) > 2 for word in row.split()[2:4])
+    assert "memory peak " in shown and "memory peak bytes" not in shown

@@ -43,7 +43,22 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         ("Change --concurrency 8 --quant fp8 ✓",),
     ),
     # no task said: one line a use, with what makes it so
-    ("estimate -m 'llama3 8b' -d 'rtx 4070 ti'", 0, ("Chat ✓ q8_0", "QLoRA ✓", "--engine unsloth", "in detail")),
+    ("estimate -m 'llama3 8b' -d 'rtx 4070 ti'", 0, ("Chat ✓ q8_0", "QLoRA ✓", "--engine unsloth", "In full")),
+    # what takes centuries has no screen of its own, unless somebody says how it is to run
+    ("estimate -m llama-3-8b -d rtx-4070ti", 0, ("Would take 4", "not in detail", "not Compute")),
+    ("estimate -m llama-3-8b -d rtx-4070ti --micro-batch 2", 0, ("in detail", "Compute")),
+    # long numbers have separators, but not where they are typed
+    ("solve max-context -m llama-3.1-8b -d h100-sxm -t inference", 0, ("for 449,968 tokens", "--context 449968 is")),
+    # a recipe that is shown says how it is written
+    ("launch -m llama-3-8b -d rtx-4090 -t qlora", 0, ("-o DIR writes these files",)),
+    ("launch -m qwen3-8b -d rtx-4090 -t inference", 0, ("llama-server", "not -o DIR")),
+    ("launch -m llama-3-8b -d rtx-4090 -t inference --engine ollama", 0, ("not 'llama-3-8b' for 'llama-3-8b'",)),
+    # what is ranked says in which format, what needs no change what it takes, and what was taken for want of a task
+    ("compare -m llama-3-8b -d rtx-4090 -d arc-b580 -t inference", 0, ("Formats differ", "--quant asks all for one")),
+    ("compare -m llama-3-8b -d rtx-4090 -d t4 -t inference --quant q4_k_m", 0, ("not Formats differ",)),
+    ("plan -m llama-3-70b -d 'rx 6900 xt' -t inference", 0, ("Nothing has to change: 13.5 GiB, 1.54 tokens/s.",)),
+    ("solve max-model -d rtx-4070ti -t inference", 0, ("Format Memory Tokens/s", "q4_k_m", "not was taken")),
+    ("solve max-model -d t4", 0, ("Format Memory Time", "--task inference asks for the largest to chat with")),
     ("estimate -m llama-3-8b -d rtx-4090", 0, ("LoRA ✓", "--engine pytorch-liger")),
     ("estimate -m gpt2-xl -d 4070ti", 0, ("Full fine-tuning ✓", "Pre-training ✓", "not --offload all --tokens")),
     ("estimate -m bge-m3 -d rtx-4090", 0, ("Embedding ✓", "Pre-training in detail")),

@@ -144,3 +144,22 @@ def test_a_launcher_that_no_record_names_is_refused(run: Run) -> None:
     Path("llmfeas.yaml").write_text("engines:\n- {extends: vllm, launchers: []}\n")
     outcome = run("launch", *SERVED[:-2], "--engine", "vllm")
     assert (outcome.code, "no engine is launched by it" in outcome.err) == (2, True)
+
+
+def test_a_launcher_of_ones_own_says_what_is_worth_proposing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    folder = tmp_path / "launchers"
+    folder.mkdir()
+    narrow = LAUNCHER.replace('frozenset({"cuda"})', 'frozenset({"cuda"}), choices={"max_num_seqs": (None,)}')
+    (folder / "narrow.py").write_text(narrow.replace("rapid", "narrow"))
+    Path("llmfeas.yaml").write_text("engines:\n- {id: rapid, name: Rapid, like: vllm, launchers: [narrow]}\n")
+    ask = ("plan", "-m", "qwen3-32b", "-d", "rtx-4090", *SERVED[4:], "--json")
+
+    def changed() -> set[str]:
+        return {name for plan in json.loads(run(*ask).out)["result"]["plans"] for name in plan["changes"]}
+
+    assert "max_num_seqs" in changed()
+    monkeypatch.setattr(launch, "__path__", [*launch.__path__, str(folder)])
+    monkeypatch.setattr(launch, "LAUNCHERS", launch.Launchers())
+    assert "max_num_seqs" not in changed() and changed()

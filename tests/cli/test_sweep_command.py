@@ -87,6 +87,10 @@ def test_a_bad_line_is_answered_and_the_rest_goes_on(
     assert result.err == "Error: 1 of 3 scenarios are bad. Their lines in the output say why.\n"
 
 
+def test_a_summary_names_a_line_that_is_no_scenario_by_its_number(sweep: Callable[..., Outcome]) -> None:
+    assert "✗ line 2" in sweep(GOOD + "no json\n", "--format", "table").out
+
+
 def test_bytes_that_are_no_text(sweep: Callable[..., Outcome]) -> None:
     result = sweep(GOOD.encode() + b'{"model": "\xff"}\n')
     assert result.code == 3

@@ -251,6 +251,13 @@ def test_what_was_said_of_one_device_holds_for_no_other() -> None:
     assert all("device" not in way.settings for way in plan(request, catalog(), keep=keep, any_device=True).ways)
 
 
+def test_a_budget_is_not_met_by_many_devices_for_some_minutes() -> None:
+    request: Ask = {"model": "llama-3-8b", "device": "8xh100-sxm", "task": "finetune", "tokens": "1B", "budget": 50}
+    for way in plan(request, catalog()).ways:
+        scenario = way.estimate.scenario
+        assert scenario.num_devices == 8 or (scenario.price_usd_per_hour or 0) * scenario.num_devices <= 50
+
+
 def test_a_budget_is_not_met_by_a_device_without_a_price() -> None:
     request: Ask = {"model": "gpt2-xl", "device": "h100-sxm", "budget": 300}
     for one in plan(request, catalog(), any_device=True).ways:

@@ -502,3 +502,24 @@ def test_the_largest_model_writes_but_where_vectors_are_asked_for(task: str, lar
     found = solved("max-model", {"device": "rtx-4090", "task": task}, few).answer
     assert largest in [model["model"] for model in found["models"]]  # type: ignore[attr-defined]
     assert ("bert-large" in str(found["models"])) is (task == "embed")
+
+
+def test_the_cheapest_is_the_fewest_devices_of_those_that_cost_hardly_more() -> None:
+    asked: dict[str, object] = {"model": "llama-3-8b", "device": "mi300x", "tokens": "100B", "deadline": "30d"}
+    found = solved("cheapest", asked, catalog()).answer
+    count, usd = int(str(found["num_devices"])), float(str(found["usd"]))
+
+    def cost(devices: int) -> float:
+        answer = bare_answer({**asked, "num_devices": devices, "price": found["usd_per_device_hour"]})
+        assert answer.cost.usd is not None
+        return answer.cost.usd.expected
+
+    assert cost(count // 2) > 1.02 * usd
+    assert cost(2 * count) > usd / 1.02
+
+
+def test_fewest_devices_in_stages_say_that_another_layout_may_do_with_fewer() -> None:
+    asked = {"model": "llama-3-70b", "device": "h100-sxm", "task": "pretrain", "tokens": "1T", "deadline": "30d"}
+    assert any("--interleave" in note for note in solved("min-devices", asked, catalog()).notes)
+    said = solved("min-devices", {**asked, "tp": 8, "pp": 2, "interleave": 2}, catalog())
+    assert not any("--interleave" in note for note in said.notes)

@@ -147,7 +147,8 @@ def holds(name: Tokens, wanted: Tokens) -> bool:
 
 def taken_note(text: str, chosen: str, others: tuple[str, ...], remark: str = "") -> str:
     """What a name was taken for, with a remark on it, and what else it may have meant."""
-    note = f"took '{chosen}' for '{printable(text, 40)}'{remark}"
+    asked = "" if text == chosen else f" for '{printable(text, 40)}'"
+    note = f"took '{chosen}'{asked}{remark}"
     if not others:
         return note
     shown = ", ".join(others[:6]) + (", …" if len(others) > 6 else "")

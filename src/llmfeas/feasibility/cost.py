@@ -10,6 +10,8 @@ from .result import Cost, Emission, Rent
 
 JOULE_PER_KWH = 3.6e6
 MILLION = 1e6
+LEAST_HOURS = 1.0
+"""Hours of each device that are paid at least: prices are by the hour, and setting up a machine takes its time too."""
 
 
 def energy_kwh(scenario: Scenario, seconds: Range, power_share: Range) -> Range | None:
@@ -26,6 +28,11 @@ def energy_kwh(scenario: Scenario, seconds: Range, power_share: Range) -> Range 
     low = seconds.low * (power_share.low + power_share.expected) / 2
     high = seconds.high * (power_share.high + power_share.expected) / 2
     return Range(low * per_second, seconds.expected * power_share.expected * per_second, high * per_second)
+
+
+def least_rent_usd(scenario: Scenario) -> float:
+    """What devices that are rented for a job cost at least, USD; 0 where no price is known."""
+    return (hourly_usd(scenario) or 0.0) * scenario.paid_devices * LEAST_HOURS
 
 
 def usd(scenario: Scenario, seconds: Range, energy: Range | None) -> Range | None:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ..catalog.device import Device
 from ..catalog.store import Catalog
@@ -22,6 +22,7 @@ from ..scenario import Scenario
 from ..settle import hardware_named, resolution
 from ..timing.inference import InferenceTime
 from ..timing.training import TrainingTime
+from ..units import digits
 from ..workload.flops import Flops
 from ..workload.parameters import Parameters
 from .asked import REFUSALS, skipped
@@ -89,6 +90,10 @@ class Contender:
     """On so many devices, and in this layout, memory does; None where 4096 would not do."""
     relative_speed: Range | None
     """Speed as a multiple of the baseline's; None where either cannot run it."""
+
+    def __repr__(self) -> str:
+        times = "" if self.relative_speed is None else f", {digits(self.relative_speed.expected)} times the baseline"
+        return f"<Contender {self.estimate!r}{times}>"
 
     @property
     def feasible(self) -> bool:
@@ -252,8 +257,9 @@ def comparison(
     Without a baseline each model's first row is it, if that is feasible. `chosen`: somebody chose the devices.
 
     Raises:
-        UsageError: for unknown names and for what nothing of all this can be asked.
+        UsageError: for unknown names, without a model, and for what nothing of all this can be asked.
     """
+    _checked(models, sort)
     rows: list[Contender] = []
     refused: list[UsageError] = []
     notes: list[Note] = []
@@ -273,6 +279,15 @@ def comparison(
     inputs["devices"] = {"value": names, "origin": "given" if chosen else "default"}
     inputs["baseline"] = {"value": baseline, "origin": "given" if baseline else "default"}
     return Comparison(tuple(rows), tuple(notes), baseline, inputs, catalog.digest)
+
+
+def _checked(models: Sequence[str], sort: str) -> None:
+    """Refuse what only Python code can ask: nothing, and an order that there is not."""
+    if not models:
+        raise UsageError("missing-model", "no model was given to compare.", "See 'llmfeas models list'.")
+    orders = get_args(Sort)
+    if sort not in orders:
+        raise UsageError("bad-choice", f"sort: {sort!r} is not one of {', '.join(orders)}.", candidates=orders)
 
 
 def _skipped(refused: Sequence[UsageError], rows: Sequence[Contender]) -> Note:

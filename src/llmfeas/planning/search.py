@@ -19,6 +19,7 @@ from ..feasibility.bounds import (
     time_limit_seconds,
     time_lower_bound,
 )
+from ..feasibility.cost import least_rent_usd
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate, Remedy
 from ..feasibility.software import software_support
@@ -150,6 +151,13 @@ def miss(estimated: Estimate) -> float:
     if verdict.budget == "over_budget" and usd is not None and scenario.budget_usd is not None:
         shares.append(usd.expected / scenario.budget_usd)
     return max(shares) + (HOPELESS if verdict.software == "unsupported" else 0.0)
+
+
+def payable(estimated: Estimate, requested: Scenario) -> bool:
+    """Whether a job is known to keep to its budget, on devices that were not asked for with their whole first hour."""
+    scenario, budget = estimated.scenario, estimated.scenario.budget_usd
+    other = (scenario.device.id, scenario.num_devices) != (requested.device.id, requested.num_devices)
+    return budget is None or (estimated.cost.usd is not None and not (other and least_rent_usd(scenario) > budget))
 
 
 class Search:
@@ -290,9 +298,7 @@ class Search:
                 return None
             self.work += RANGES_WORK
         estimated = self.trials.estimated(settled)
-        ends = estimated.total_seconds is not None
-        unpriced = ends and estimated.scenario.budget_usd is not None and estimated.cost.usd is None
-        if unpriced and changes:
+        if changes and estimated.total_seconds is not None and not payable(estimated, self.requested):
             return None
         if not estimated.verdict.works(surely=self.surely and bool(changes)):
             self.note(changes, miss(estimated))

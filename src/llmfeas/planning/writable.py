@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..record import replace
@@ -24,8 +24,22 @@ def is_surely_written(scenario: Scenario, changed: Collection[str]) -> bool:
     return True in _told(scenario, changed)
 
 
+def expressions(launchers: Iterable[str]) -> Iterator[Expressible]:
+    """What launchers can express, those of one's own too, which alone are imported to tell."""
+    for launcher in launchers:
+        if (found := expressed_by(launcher) or _own(launcher)) is not None:
+            yield found
+
+
+def _own(launcher: str) -> Expressible | None:
+    from . import launch
+
+    own = launch.LAUNCHERS.get(launcher)
+    return None if own is None else own.expressed
+
+
 def _told(scenario: Scenario, changed: Collection[str]) -> list[bool | None]:
-    own = filter(None, map(expressed_by, scenario.engine_record.launchers))
+    own = expressions(scenario.engine_record.launchers)
     return [_writes(each, scenario, changed) for each in own if scenario.task in each.tasks]
 
 

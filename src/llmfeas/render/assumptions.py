@@ -10,7 +10,7 @@ from ..objectives import OBJECTIVES
 from ..text import printable
 from ..units import digits, format_bytes, format_count
 from .report import Column, Phrase, Table, Topic, glued, lines_of
-from .words import TASKS, setting
+from .words import TASKS, grouped, setting
 
 Json = Mapping[str, Any]
 
@@ -39,7 +39,7 @@ def context(inputs: Json, parameters: Json, *, reads: str | None = None) -> tupl
     if (value("offload") or "none") != "none":
         layout.append(f"{value('offload')} offloaded")
     task = TASKS.get(value("task"), str(value("task"))) if reads is None else READING[reads]
-    return tuple(glued(printable(part, 80)) for part in (task, *parts, *layout, str(value("engine"))))
+    return tuple(glued(grouped(printable(part, 80))) for part in (task, *parts, *layout, str(value("engine"))))
 
 
 def _adapters(value: Any) -> str:

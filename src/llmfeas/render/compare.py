@@ -214,6 +214,8 @@ def _legend(rows: Sequence[Mapping[str, Any]], baseline: str | None, *, one_each
     parts = ["✓ feasible, ! tight, ✗ not.", "GiB needed of usable."]
     if baseline and not one_each and any(row["relative_speed"] for row in rows):
         parts.append(f"Speed as a multiple of that of {baseline}.")  # that of the first row is seen: 1×
+    if len({row["quant"] for row in rows}) > 1:
+        parts.append("Formats differ, each the best that fits, and speed with them; --quant asks all for one.")
     if any(row["devices_needed"] != row["num_devices"] for row in rows):
         parts.append("Takes says how many of the device it takes until the memory is enough.")
     return " ".join(parts)

@@ -8,7 +8,16 @@ from typing import Any
 
 from ..options import BY_NAME
 from ..text import printable
-from ..units import digits, format_bytes, format_duration, format_energy, format_flop, format_percent, format_usd
+from ..units import (
+    digits,
+    format_bytes,
+    format_duration,
+    format_energy,
+    format_flop,
+    format_percent,
+    format_usd,
+    separated,
+)
 from .report import Column, Phrase, Report, Table, Topic, glued
 from .words import setting
 
@@ -33,18 +42,27 @@ WRITTEN: Mapping[str, Callable[[float], str]] = {
     "usd_per_million_tokens": format_usd,
     "price": lambda value: f"{format_usd(value)} an hour",
     "budget": format_usd,
-    "tokens_per_second_per_sequence": lambda value: f"{digits(value, 4)} tokens/s",
-    "tokens_per_second": lambda value: f"{digits(value, 4)} tokens/s",
+    "tokens_per_second_per_sequence": lambda value: f"{_plain(value)} tokens/s",
+    "tokens_per_second": lambda value: f"{_plain(value)} tokens/s",
     "rule_of_thumb": lambda value: f"{format_flop(value)} FLOP",
     "model": lambda value: f"{format_flop(value)} FLOP",
     "hardware": lambda value: f"{format_flop(value)} FLOP",
     "forward_per_token": lambda value: f"{format_flop(value)} FLOP",
-    "requests_per_second": lambda value: f"{digits(value, 4)} requests/s",
+    "requests_per_second": lambda value: f"{_plain(value)} requests/s",
 }
 """How a figure is written, by the end of its name."""
 
 
-def _value(name: str, value: object) -> str:
+UNITS = ("_bytes", "_seconds")
+"""Ends of names that the figures beside them say too."""
+
+
+def _plain(value: float) -> str:
+    return separated(digits(value, 4))
+
+
+def _value(path: str, value: object) -> str:
+    name = path.rpartition(".")[2]
     if value is None:
         return "-"
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -52,7 +70,9 @@ def _value(name: str, value: object) -> str:
     if name in BY_NAME and name not in WRITTEN:
         return glued(setting(name, value))
     sign, size = ("-", -value) if value < 0 else ("", value)
-    written = next((write for end, write in WRITTEN.items() if name.endswith(end)), lambda size: digits(size, 4))
+    written = next((write for end, write in WRITTEN.items() if name.endswith(end)), _plain)
+    if path.startswith("parameters."):
+        written = "{:,.0f}".format  # in full: another architecture may differ in few
     return glued(sign + written(size))
 
 
@@ -95,10 +115,10 @@ def report(envelope: Mapping[str, Any], before: str, after: str) -> Report:
 
 def _cells(change: Mapping[str, Any]) -> tuple[Phrase, ...]:
     path = change["path"].removeprefix("result.").removeprefix("inputs.").removesuffix(".expected")
-    name = path.rpartition(".")[2]
+    name = next((path.removesuffix(unit) for unit in UNITS if path.endswith(unit)), path)
     return (
-        Phrase(printable(path.replace("_", " ").replace(".", " "), 120)),
-        Phrase(_value(name, change["before"])),
-        Phrase(_value(name, change["after"])),
+        Phrase(printable(name.replace("_", " ").replace(".", " "), 120)),
+        Phrase(_value(path, change["before"])),
+        Phrase(_value(path, change["after"])),
         Phrase(_relative(change)),
     )

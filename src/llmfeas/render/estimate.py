@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..feasibility.verdict import HARMLESS, is_doubt
@@ -10,6 +10,7 @@ from ..text import printable
 from ..units import (
     GIB,
     MIB,
+    TIB,
     format_bytes,
     format_count,
     format_duration,
@@ -38,6 +39,7 @@ from .words import (
 
 Json = Mapping[str, Any]
 
+BAR_UNITS = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"))
 SMALLEST_SHARE = 0.01
 """Components below this share of the peak are left out of the bars."""
 
@@ -53,18 +55,14 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
     title, verdict = f"{model}, {_size(result['parameters'])}, on {devices}", verdict_words(result["verdict"])
     asked = context(inputs, result["parameters"], reads=reads(result))
     uses = result.get("uses")
+    in_full = not uses or _is_of_use(uses, inputs)
     sections = (
         *_reasons(result["verdict"]),
-        _memory(inputs, result["memory"]),
-        _room(inputs, result.get("serving")),
-        _compute(result["flops"], inputs["task"]["value"]),
-        *_time(inputs, result),
-        *failure_topics(result.get("long_run")),
-        *load_topics(inputs, result),
-        *_cost(result["cost"], inputs),
+        *(_figures(inputs, result) if in_full else ()),
         None if uses else ladder_topic(result["ladder"], inputs),
         _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses) if ways else None,
         ways_topic("To go faster", result.get("faster", [])) if ways else None,
+        None if in_full else _asked_for(inputs["task"]["value"]),
         _machine(result.get("memory_sizes"), told=not uses),
         assumptions(inputs, envelope["warnings"], result["verdict"]["memory"]),
         _warnings([note for note in envelope["warnings"] if not uses or note["code"] != "option-unused"]),
@@ -73,8 +71,37 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
     if not uses:
         return Report(title=title, verdict=verdict, context=asked, blocks=blocks)
     task, *rest = asked
-    detail = Heading(title=f"{task[:1].upper()}{task[1:]} in detail", verdict=verdict, context=tuple(rest))
+    named = f"{task[:1].upper()}{task[1:]}{' in detail' if in_full else ''}"
+    detail = Heading(title=named, verdict=verdict, context=tuple(rest))
     return Report(title=title, blocks=(uses_topic(uses, inputs["num_devices"]["value"]), detail, *blocks))
+
+
+MACHINE = {"model", "device", "num_devices", "memory", "host_memory", "reserve"}
+"""Settings that say what is asked about, not what is done with it."""
+
+
+def _is_of_use(uses: Sequence[Json], inputs: Json) -> bool:
+    """Whether figures of a task that nobody named are worth a screen: the machine does it in some way, or somebody
+    said how."""
+    works = (use["task"] for use in uses if use["verdict"]["status"] in ("feasible", "tight"))
+    return inputs["task"]["value"] in works or any(
+        entry["origin"] == "given" and name not in MACHINE for name, entry in inputs.items()
+    )
+
+
+def _asked_for(task: str) -> Topic:
+    return Topic(label="In full", paragraphs=lines_of((f"--task {task} shows its memory, computation and energy.",)))
+
+
+def _figures(inputs: Json, result: Json) -> Iterator[Topic | None]:
+    """Memory, computation, time, cost."""
+    yield _memory(inputs, result["memory"])
+    yield _room(inputs, result.get("serving"))
+    yield _compute(result["flops"], inputs["task"]["value"])
+    yield from _time(inputs, result)
+    yield from failure_topics(result.get("long_run"))
+    yield from load_topics(inputs, result)
+    yield from _cost(result["cost"], inputs)
 
 
 def _size(parameters: Json) -> str:
@@ -149,7 +176,7 @@ def _components(memory: Json) -> tuple[Bar, ...]:
     if not shown:
         return ()
     largest = max(size for _, size in shown)
-    unit, name_of_unit = (GIB, "GiB") if largest >= GIB else (MIB, "MiB")
+    unit, name_of_unit = next(each for each in BAR_UNITS if largest >= each[0] or each is BAR_UNITS[-1])
     decimals = 2 if largest < 10 * unit else 1 if largest < 100 * unit else 0
     return tuple(
         Bar(size / largest, COMPONENTS[name], f"{size / unit:.{decimals}f} {name_of_unit}")

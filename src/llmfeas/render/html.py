@@ -24,14 +24,16 @@ section>h3{font-size:1rem;margin:0}section p,section ul{margin:0}section ul{padd
 .items li{display:inline-block;margin-right:1.5rem}.nowrap{white-space:nowrap}
 table{border-collapse:collapse;margin-top:1rem}th,td{padding:.2rem .9rem .2rem 0;text-align:left;vertical-align:top}
 th{border-bottom:1px solid var(--line);font-weight:600}td.number,th.number{text-align:right}
-.wide{overflow-x:auto}.wide td,.wide th{white-space:nowrap}.wide td.prose{white-space:normal;min-width:14rem}
+.wide{overflow-x:auto}.wide:has(>table){width:fit-content;max-width:calc(50vw + min(50vw,30rem) - 2rem)}
+.wide td,.wide th{white-space:nowrap}.wide td.prose{white-space:normal;min-width:14rem}
 .bars{margin-top:.3rem}.bars th{border:0;font-weight:400}
 .bars .number{white-space:nowrap}.bars .bar{width:14rem}td.bar{min-width:4rem}
 .bar>span{display:block;height:.8em;min-width:1px;background:var(--bar);margin-top:.35em}
 pre{overflow-x:auto;border:1px solid var(--line);padding:.8rem}code{font-size:.95em}
 figure{margin:1.5rem 0 0}figcaption{font-weight:600}svg{width:100%;height:auto;display:block;min-width:34rem}
 dt{margin-top:.4rem}dd{margin:0 0 0 1.5rem}
-@media (max-width:40rem){section{grid-template-columns:1fr}}@media print{body{max-width:none}figure{break-inside:avoid}}
+@media (max-width:40rem){section{grid-template-columns:1fr}}
+@media print{body{max-width:none}figure{break-inside:avoid}.wide:has(>table){max-width:none;font-size:.7rem}}
 """
 
 

@@ -14,7 +14,8 @@ def report(envelope: Mapping[str, Any], engine: str, model: str, device: str) ->
     """The launch of an envelope under the names of engine, model and device."""
     result = envelope["result"]
     files = (Verbatim(label=printable(file["name"], 80), text=file["text"]) for file in result["files"])
-    notes = lines_of(map(sentence, result["notes"]))
+    kept = ("-o DIR writes these files, and run.sh with the command, into a folder.",) if result["files"] else ()
+    notes = lines_of((*map(sentence, result["notes"]), *kept))
     return Report(
         title=f"{printable(model, 80)} on {printable(device, 80)} with {engine}",
         blocks=(

@@ -134,7 +134,9 @@ def _compare(envelope: Json, sheet: Sheet) -> Iterator[Picture]:
     best_ones = ", ".join(row["device"] for row, _, _ in front)
     summary = f"No other device shown is both faster and cheaper than {best_ones}."
     height = 418 + (len(named) + 1) // 2 * 20
-    yield Picture("devices", "Time and cost of devices", summary, height, (*marks, *named))
+    yield Picture(
+        "devices", f"{'Time' if training else 'Speed'} and cost of devices", summary, height, (*marks, *named)
+    )
 
 
 def _time_and_money(row: Json) -> tuple[float | None, float | None]:

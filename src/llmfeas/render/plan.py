@@ -29,8 +29,8 @@ def report(envelope: Json, model: str, device: str) -> Report:
         blocks += _ways(plans)
     elif plans:
         sure = asked["verdict"]["status"] == "feasible"
-        text = "Nothing has to change." if sure else "No change that llmfeas knows makes it sure."
-        blocks.append(Topic(label="Plan", paragraphs=((Phrase(text),),)))
+        text = "Nothing has to change" if sure else "No change that llmfeas knows makes it sure"
+        blocks.append(Topic(label="Plan", paragraphs=((Phrase(f"{text}: {amounts(plans[0])}."),),)))
     elif result["nearest"]:
         blocks.append(_nearest(result["nearest"]))
     if envelope["warnings"]:

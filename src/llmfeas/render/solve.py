@@ -7,11 +7,11 @@ from typing import Any
 
 from ..feasibility.verdict import is_doubt
 from ..text import printable
-from ..units import MIB, digits, format_bytes, format_count, format_duration, format_flop, format_usd
+from ..units import MIB, digits, format_bytes, format_count, format_duration, format_flop, format_usd, separated
 from .assumptions import context
 from .estimate import reads
 from .report import Column, Pair, Phrase, Report, Table, Topic, glued, lines_of
-from .words import figure, judged, sentence, setting, verdict_words, ways_topic
+from .words import figure, grouped, judged, sentence, setting, verdict_words, ways_topic
 
 Json = Mapping[str, Any]
 
@@ -125,20 +125,38 @@ def _quantity(name: str, value: Any) -> str:
     }.get(name, format_flop if name.endswith("flop") else None)
     if written is not None:
         return written(value)
-    return setting(name, value) if isinstance(value, int) else digits(float(value))
+    return separated(setting(name, value) if isinstance(value, int) else digits(float(value)))
 
 
 def _tables(answer: Json) -> Iterator[Table]:
     if answer.get("models"):
-        rows = [(row["model"], format_count(row["parameters"])) for row in answer["models"]]
-        yield _table((("Model", False), ("Parameters", True)), rows)
+        yield _models(answer["models"])
     if answer.get("ranked"):
         yield _bids(answer["ranked"])
 
 
-def _table(titles: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]]) -> Table:
-    columns = tuple(Column(title=title, figures=figures) for title, figures in titles)
-    return Table(columns=columns, rows=tuple(tuple(Phrase(printable(cell, 60)) for cell in row) for row in rows))
+def _models(models: Sequence[Json]) -> Table:
+    """Models that work, the largest first; time where they are trained, else speed."""
+    timed = models[0]["total_seconds"] is not None
+    columns = (
+        Column(title="Model"),
+        Column(title="Parameters", figures=True),
+        Column(title="Format", spare=True),
+        Column(title="Memory", figures=True, spare=True),
+        Column(title="Time" if timed else "Tokens/s", figures=True, spare=True),
+    )
+    return Table(columns=columns, rows=tuple(_model(model) for model in models))
+
+
+def _model(model: Json) -> tuple[Phrase, ...]:
+    total = model["total_seconds"]
+    return (
+        judged(model["status"], printable(model["model"], 60)),
+        Phrase(glued(format_count(model["parameters"]))),
+        Phrase(printable(model["format"], 40)),
+        Phrase(glued(format_bytes(model["peak_bytes"]))),
+        Phrase(glued(format_count(model["tokens_per_second"]) if total is None else format_duration(total))),
+    )
 
 
 def _bids(bids: Sequence[Json]) -> Table:
@@ -199,7 +217,7 @@ def _doubts(verdict: Json) -> Iterator[str]:
 def _beyond(beyond: Json) -> str:
     values = {key: value for key, value in beyond.items() if key not in ("status", "because")}
     named = ", ".join(ENDLESS.get(key) or _step(key, value) for key, value in values.items())
-    return f"{named}: {beyond['status']}, {printable(beyond['because'], 300)}."
+    return f"{named}: {beyond['status']}, {grouped(printable(beyond['because'], 300))}."
 
 
 def _step(name: str, value: Any) -> str:

@@ -61,7 +61,8 @@ class Summary:
 
 
 def _cells(row: Row, status: str) -> tuple[Phrase, ...]:
-    name = row["id"] if isinstance(row["id"], str) else json.dumps(row["id"])
+    nameless = row["id"] is None and "line" in row
+    name = f"line {row['line']}" if nameless else row["id"] if isinstance(row["id"], str) else json.dumps(row["id"])
     if status == "error":
         said = f"{row['error']['message'].rstrip('.')}. {row['error']['hint']}"
         return (

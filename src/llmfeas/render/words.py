@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ..options import BY_NAME, flag_of
 from ..ranges import Range
 from ..text import printable
-from ..units import GIB, digits, format_bytes, format_count, format_duration, format_range, format_usd
+from ..units import GIB, digits, format_bytes, format_count, format_duration, format_range, format_usd, separated
 from .report import GLUE, Meaning, Pair, Phrase, Topic, glued
 
 Json = Mapping[str, Any]
@@ -70,9 +71,17 @@ TASKS: Mapping[str, str] = {
 }
 
 
+_LONG_NUMBER = re.compile(r"(?<!\S)(--\S+\s)?(\(?)(\d{5,})(?=[\s,.;:)]|$)")
+
+
+def grouped(text: str) -> str:
+    """`text` with separators in its long whole numbers (`37,193 tokens`), but in those that stand behind an option."""
+    return _LONG_NUMBER.sub(lambda found: found[0] if found[1] else found[2] + separated(found[3]), text)
+
+
 def sentence(text: str, longest: int = 400) -> str:
     """A message as a sentence; a word to type (`mlx on M1: ...`) or a name (`vLLM`) at its start keeps its spelling."""
-    shown = printable(text, longest)
+    shown = grouped(printable(text, longest))
     first, _, rest = shown.partition(" ")
     typed = not (first.isalpha() and first.islower()) or first in TASKS
     typed = typed or (rest.startswith("on ") and first != "flash")

@@ -10,8 +10,7 @@ from ...feasibility.result import Estimate
 from ...record import replace
 from ...scenario import Scenario
 from ...settle.layout import PLACES_OF_ENDS
-from ..expressed import expressed_by
-from ..writable import is_surely_written, is_written
+from ..writable import expressions, is_surely_written, is_written
 from .change import AUTO, FULL, Change, change
 
 MOST_CHUNKS = 8
@@ -103,7 +102,5 @@ def _with_word(offload: str, catalog: Catalog) -> Iterator[str]:
         launchers: Any = engines.peek(name, "launchers")
         if launchers is None:  # as the engine that it is like
             launchers = engines.raw(name).get("launchers", ())
-        if any(
-            offload in each.choices.get("offload", (offload,)) for each in filter(None, map(expressed_by, launchers))
-        ):
+        if any(offload in each.choices.get("offload", (offload,)) for each in expressions(launchers)):
             yield name

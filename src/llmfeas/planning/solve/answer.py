@@ -50,6 +50,10 @@ class Answer(Published):
     catalog: str = hidden(default="", compare=False)
     """The data's digest."""
 
+    def __repr__(self) -> str:
+        found = {name: value for name, value in self.answer.items() if not isinstance(value, list | tuple)}
+        return f"<Answer to {self.question}: {found}, there {self.at!r}, beyond {self.beyond}>"
+
     def to_dict(self) -> Json:
         """The JSON of `llmfeas solve --json`."""
         warnings = self.at.warnings if self.at else ()

@@ -8,6 +8,7 @@ from ...catalog.device import Device, Offer, Price
 from ...catalog.prices import current
 from ...catalog.store import Catalog
 from ...errors import UsageError
+from ...feasibility.cost import LEAST_HOURS
 from ...feasibility.result import Estimate
 from ...feasibility.verdict import why
 from ...options import flag_of
@@ -21,9 +22,9 @@ from .rented import cheapest_server
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 FREE_SHOWN = 3
 """How many of those that cost nothing are named."""
+HARDLY_MORE = 1.02
+"""Cost over the least up to which fewer devices are taken: no estimate tells them apart, and few are had sooner."""
 HOUR, WEEK = 3600.0, 7 * 86400.0
-LEAST_HOURS = 1.0
-"""Hours of each device that are paid at least: prices are by the hour, and setting up a machine takes its time too."""
 HOURS_NOTE = "at least one hour of each device is counted as paid"
 
 
@@ -210,7 +211,8 @@ def _rented(
 def _best_count(
     base: Request, counts: Sequence[int], usd_per_hour: float, catalog: Catalog, late: list[Estimate] | None
 ) -> int | None:
-    """The count that costs least of those that work; None where none does. Those too slow go to `late`.
+    """The count that costs least of those that work, the fewest of those that cost hardly more; None where none does.
+    Those too slow go to `late`.
 
     Without that list what is surely too slow is not tried, and the search ends where the hour of each device that is
     paid in any case costs more than the best.
@@ -231,7 +233,7 @@ def _best_count(
                 late.append(result)
         else:
             works.append((paid_usd(result), count))
-    return min(works)[1] if works else None
+    return next((count for usd, count in works if usd <= HARDLY_MORE * min(works)[0]), None)
 
 
 def _price(usd_per_hour: float) -> dict[str, object]:

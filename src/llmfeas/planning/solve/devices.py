@@ -31,6 +31,11 @@ than its devices, and the root leaves room for batches that divide better and fo
 """
 
 
+OTHER_LAYOUTS = (
+    "fewer were tried as they are laid out by themselves: other --tp, --pp and --interleave may do with fewer"
+)
+
+
 def counts(node: int) -> Iterator[int]:
     """Yield device counts that people build: 1 to 8 inside a node, then whole nodes, then half as many more again."""
     inside = [count for count in (1, 2, 3, 4, 5, 6, 7, 8) if count <= node] or [1]
@@ -148,6 +153,8 @@ def _fewest(request: Request, result: Estimate, node: int, usual: Estimate | Non
         if usual is not None and usual.scenario.engine == theirs:
             other = f"takes {usual.scenario.num_devices}"
         notes = (f"with --engine {scenario.engine}; {theirs}, which people use on {count} devices, {other}",)
+    if scenario.pp > 1 and all(request.get(name) is None for name in LAYOUT):
+        notes += (OTHER_LAYOUTS,)
     before = count - (1 if count <= node else node)
     beyond = {"num_devices": before, **outcome({**request, "num_devices": before}, catalog)} if before else None
     return Answer("min-devices", answer, result, beyond, notes)

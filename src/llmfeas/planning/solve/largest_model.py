@@ -18,6 +18,7 @@ from .answer import Answer, Request, estimated, outcome, without
 from .fleet import LAYOUT
 
 SHOWN = 10
+UNSAID = "--task pretrain was taken, since no task was said: --task inference asks for the largest to chat with"
 
 
 def max_model(request: Request, catalog: Catalog) -> Answer:
@@ -41,6 +42,8 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
     working = [model for model in ordered if _works({**fixed, "model": model.id}, catalog, refused)]
     ordered = [model for model in ordered if model.id not in refused]
     notes = (skipped(list(refused.values()), "models"),) if refused else ()
+    if request.get("task") is None:
+        notes = (UNSAID, *notes)
     if not working:
         smallest = ordered[0].id if ordered else next(iter(refused))
         beyond = {"model": smallest, **outcome({**fixed, "model": smallest}, catalog)}
@@ -52,11 +55,27 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
         "parameters": limit,
         "works": len(working),
         "of": len(ordered),
-        "models": [{"model": model.id, "parameters": parameters(model).total} for model in reversed(working[-SHOWN:])],
+        "models": [_row({**fixed, "model": model.id}, catalog) for model in reversed(working[-SHOWN:])],
     }
     larger = [model for model in ordered if parameters(model).total > limit]
     beyond_ = {"model": larger[0].id, **outcome({**fixed, "model": larger[0].id}, catalog)} if larger else None
     return Answer("max-model", answer, estimated({**fixed, "model": best.id}, catalog), beyond_, notes)
+
+
+def _row(request: Request, catalog: Catalog) -> dict[str, object]:
+    """A model that works, with the format of its weights, what it takes and how fast it is."""
+    found = estimated(request, catalog)
+    assert found is not None
+    scenario, total = found.scenario, found.total_seconds
+    return {
+        "model": scenario.model.id,
+        "parameters": found.parameters.total,
+        "format": scenario.precision if scenario.quant == "none" else scenario.quant,
+        "status": found.verdict.status,
+        "peak_bytes": found.memory.peak_bytes.expected,
+        "tokens_per_second": found.speed.expected,
+        "total_seconds": None if total is None else total.expected,
+    }
 
 
 def _works(request: Request, catalog: Catalog, refused: dict[str, UsageError]) -> bool:
