@@ -73,7 +73,8 @@ def faults(found: Outcome) -> Iterator[str]:
             yield f"{name} holds {sorted(unsafe)[:5]!r}: {_around(text, min(unsafe))}"
     whole = any(tuple(found.arguments[: len(words)]) == words for words in WHOLE)
     if found.cpu_seconds > (WHOLE_CPU_SECONDS if whole else CPU_SECONDS):
-        yield f"{found.cpu_seconds:.1f} {SLOW}"
+        # by its words too: its name asks something else once commands or the catalog have grown
+        yield f"llmfeas {' '.join(map(ascii, found.arguments))[:200]}: {found.cpu_seconds:.1f} {SLOW}"
     yield from _of_json(found)
 
 

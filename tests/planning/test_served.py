@@ -179,3 +179,13 @@ def test_a_format_of_fewer_bits_that_spares_no_machine_is_no_way() -> None:
     published = {**asked, "device": "h200", "num_devices": 8 * machines, "tp": 8, "pp": 1, "quant": "fp8"}
     assert bare_answer(published).verdict.status not in WORKS
     assert bare_answer({**published, "num_devices": 8 * (machines + 2)}).verdict.status in WORKS
+
+
+def test_no_rate_is_searched_where_an_encoder_reads() -> None:
+    """No answer follows such a load: of its steps nothing is known that a rate could be computed from."""
+    asked = {"model": "whisper-base", "device": "4xepyc-9654", "length_spread": 10, "cache_held": "written"}
+    with pytest.raises(UsageError, match="whisper-base has an encoder"):
+        solved("max-rate", asked, catalog())
+    assert solved("max-users", asked, catalog()).at is not None
+    alone = {**asked, "device": "epyc-9654", "rate": 3, "task": "inference"}
+    assert solved("min-devices", alone, catalog()).answer["num_devices"] == 1

@@ -10,7 +10,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.optimizers import OPTIMIZERS
 from llmfeas.walk.fold import peak_candidates
-from llmfeas.walk.inventory import Inventory, RankWeight, inventory_of
+from llmfeas.walk.inventory import Inventory, RankWeight, inventory_of, stage_weights
 
 IMPLEMENTATIONS = catalog().tables.implementations
 
@@ -77,7 +77,7 @@ def test_states_of_a_low_rank_are_those_of_projected_gradients(name: str) -> Non
 
 def trained(*shapes: tuple[int, int]) -> Inventory:
     weights = [RankWeight(shape=shape, width=4, place=1, routed=False, trains=True, gradient=0) for shape in shapes]
-    return inventory_of(weights, [1])
+    return inventory_of(stage_weights(weights, [1]))
 
 
 def test_soap_holds_the_squares_of_sides_that_are_not_too_long() -> None:

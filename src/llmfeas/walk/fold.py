@@ -21,9 +21,9 @@ from ..catalog.architecture import Architecture
 from ..model.setup import Setup
 from ..record import dataclass, field, replace
 from .candidates import Level, PeakCandidates, candidate_at, total_of
-from .inventory import RankWeight, inventory_of
+from .inventory import StageWeights, inventory_of, stage_weights
 from .pattern import Outline, outline_of
-from .shared import Layers, common_setup, experts_of, rounded, walked_layers
+from .shared import Layers, common_setup, experts_of, walked_layers
 from .step import Walked
 from .undominated import Places
 
@@ -44,7 +44,7 @@ def peak_candidates(setup: Setup) -> PeakCandidates:
     experts = experts_of(setup)
     folded = _folded(common, layers, outline)
     # What is repeated for one expert alone is no copy, and what is rounded is no multiple of a number.
-    if (experts == 1 and setup.implementation.every_expert) or rounded(folded.weights, experts):
+    if (experts == 1 and setup.implementation.every_expert) or folded.weights.rounded(experts):
         common = replace(common, recipe=replace(common.recipe, rank_experts=experts))
         folded = _folded(common, layers, outline)
     return folded.candidates(experts)
@@ -62,9 +62,7 @@ class _Folded:
     start: int
     kept: int
     end: int
-    weights: list[RankWeight]
-    layers: tuple[int, ...]
-    """How many layers each of the walked ones stands for."""
+    weights: StageWeights
     walked: int
     """The walked ones that are no encoder's."""
     forward: int
@@ -93,7 +91,7 @@ class _Folded:
             end=end,
             gradient_bytes=end.gradients,
             weight_bytes=with_experts(self.start, experts) & FIELD_MASK,
-            inventory=inventory_of(self.weights, self.layers, experts),
+            inventory=inventory_of(self.weights, experts),
             walked=self.walked,
             streamed=packed_fields(with_experts(self.kept, experts), HOST),
             forward=self.forward // ONE_TENSOR + self.loss // ONE_TENSOR,
@@ -110,8 +108,8 @@ def _folded(setup: Setup, layers: Layers, outline: Outline) -> _Folded:
     end -= sum(walk.stays[at + 1] for at in outline.like) - sum(walk.stays)
     counts = tuple(outline.like.count(at) for at in range(len(outline.walked)))
     forward, loss, backward = (_made(walk, counts, moment) for moment in ("forward", "loss", "backward"))
-    fullest = tuple(_fullest(places, shifts))
-    return _Folded(fullest, start, kept, end, walk.weights, counts, len(layers.own), forward, loss, backward)
+    fullest, weights = tuple(_fullest(places, shifts)), stage_weights(walk.weights, counts)
+    return _Folded(fullest, start, kept, end, weights, len(layers.own), forward, loss, backward)
 
 
 def _made(walk: Walked, counts: tuple[int, ...], asked: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import prod
 
@@ -47,36 +46,81 @@ Alike = tuple[tuple[int, ...], int, int, int, bool]
 """Weights that are alike: their shape, bytes of an element, elements of one, number, and whether they lie outside."""
 
 
-def inventory_of(weights: Iterable[RankWeight], layers: Sequence[int], experts: int = 0) -> Inventory:
-    """The sums over weights of a rank with so many experts; `layers`: how many each of the walked ones stands for."""
+@dataclass(frozen=True, slots=True)
+@compact
+class WeightKind:
+    """The weights of a walk that are alike, and the places where they stand."""
+
+    shape: tuple[int, ...]
+    width: int
+    """Bytes of an element."""
+    routed: bool
+    trains: bool
+    outside: bool
+    """They stand outside the layers."""
+    places: tuple[int, ...]
+    times: int
+    """How many there are in the stage."""
+
+    def shape_with(self, experts: int) -> tuple[int, ...]:
+        """Their shape on a rank with so many experts."""
+        if max(self.shape) < EXPERTS:
+            return self.shape
+        return tuple(with_experts(extent, experts) for extent in self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class StageWeights:
+    """All weights of a stage, for any number of experts."""
+
+    kinds: tuple[WeightKind, ...]
+    trained_width: int
+    """Bytes of an element of the last one that trains."""
+
+    def rounded(self, experts: int) -> bool:
+        """Whether blocks of the allocator hide what one expert takes."""
+        counted = (kind for kind in self.kinds if max(kind.shape) >= EXPERTS)
+        return any(2 * prod(kind.shape_with(experts)) % BLOCK_BYTES for kind in counted)
+
+
+def stage_weights(weights: Iterable[RankWeight], layers: Sequence[int]) -> StageWeights:
+    """Gather the weights of a walk by kind; `layers`: how many each of the walked ones stands for."""
     places: dict[tuple[tuple[int, ...], int, bool, bool, bool], list[int]] = {}
     last = 4
     for weight in weights:
         kind = weight.shape, weight.width, weight.routed, weight.trains, weight.place == 0
         places.setdefault(kind, []).append(weight.place)
         last = weight.width if weight.trains else last
-    per_layer = Counter[int]()
+    kinds = (
+        WeightKind(*kind, tuple(at), sum(layers[place - 1] if place > 0 else 1 for place in at))
+        for kind, at in places.items()
+    )
+    return StageWeights(tuple(kinds), last)
+
+
+def inventory_of(weights: StageWeights, experts: int = 0) -> Inventory:
+    """The sums over weights of a rank with so many experts."""
+    per_layer: dict[int, int] = {0: 0}
     elements = routed = trained_experts = 0
     trained: list[Alike] = []
-    for (shape, width, is_routed, trains, outside), at in places.items():
-        if max(shape) >= EXPERTS:
-            shape = tuple(with_experts(extent, experts) for extent in shape)
-        one, times = prod(shape), sum(layers[place - 1] if place > 0 else 1 for place in at)
-        for place in at:
-            per_layer[place] += one
+    for kind in weights.kinds:
+        shape, times = kind.shape_with(experts), kind.times
+        one = prod(shape)
+        for place in kind.places:
+            per_layer[place] = per_layer.get(place, 0) + one
         elements += one * times
-        routed += one * times if is_routed else 0
-        if trains:
-            trained.append((shape, width, one, times, outside))
-            trained_experts += one * times if is_routed else 0
-    beside = per_layer.pop(0, 0)
+        routed += one * times if kind.routed else 0
+        if kind.trains:
+            trained.append((shape, kind.width, one, times, kind.outside))
+            trained_experts += one * times if kind.routed else 0
+    beside = per_layer.pop(0)
     return Inventory(
         elements=elements,
         expert_elements=routed,
         layer_elements=max(per_layer.values(), default=0),
         outside_elements=beside,
         trained_experts=trained_experts,
-        trained_width=last,
+        trained_width=weights.trained_width,
         **_trained(trained),
     )
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import prod
 
-from ..autograd.storage import BLOCK_BYTES, EXPERTS, SYMBOLIC, sizes_at, with_experts
+from ..autograd.storage import EXPERTS, SYMBOLIC, sizes_at
 from ..model.setup import Setup
 from ..record import dataclass, replace
-from .inventory import RankWeight
 from .pattern import Outline, layer_kinds
 from .step import Walked, walked_step
 from .undominated import Places, undominated
@@ -52,18 +50,3 @@ def walked_layers(setup: Setup, layers: Layers) -> tuple[Walked, Places]:
     length = setup.recipe.length
     walk = walked_step(setup, sizes_at(length) if length else SYMBOLIC, layers.own, read=layers.read)
     return replace(walk, marks=[]), undominated(walk.marks)
-
-
-def weight_with(weight: RankWeight, experts: int) -> RankWeight:
-    """A weight of a walk for a number of experts."""
-    if max(weight.shape) < EXPERTS:
-        return weight
-    shape = tuple(with_experts(extent, experts) for extent in weight.shape)
-    return replace(weight, shape=shape, gradient=with_experts(weight.gradient, experts))
-
-
-def rounded(weights: list[RankWeight], experts: int) -> bool:
-    """Whether blocks of the allocator hide what one expert takes."""
-    return any(
-        2 * prod(weight_with(weight, experts).shape) % BLOCK_BYTES for weight in weights if max(weight.shape) >= EXPERTS
-    )

@@ -22,7 +22,7 @@ from .answer import (
     outcome,
     unless_refused,
 )
-from .fleet import LAYOUT, asks_for_load, fewest_devices
+from .fleet import LAYOUT, asks_for_load, fewest_devices, follows
 from .lots import MOST
 
 FAR = 1.25
@@ -61,7 +61,7 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
         kinds = " or ".join(part.id for part in parts_of(hardware.device))
         hint = f"Write --device {kinds} and leave --num-devices out."
         raise UsageError("contradiction", "solve min-devices searches the number of devices", hint)
-    if asks_for_load(request):
+    if asks_for_load(request) and follows(request, catalog):
         return fewest_devices(request, catalog)
     node = int(str(request.get("devices_per_node") or hardware.device.devices_per_node))
     node, before = max(1, min(node, 8)), 0

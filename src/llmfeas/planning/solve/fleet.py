@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...catalog.store import Catalog
-from ...errors import UsageError
+from ...errors import LlmfeasError, UsageError
+from ...settle import before_layout
 from ..changes.change import AUTO
 from .answer import Answer, Request, outcome, without
 from .lots import LIMITS, MOST, Fleet, Fleets, Lot
@@ -26,6 +27,14 @@ def served(request: Request) -> Request:
     if task != "inference":
         raise UsageError("contradiction", f"--task {task} has no users", "Use --task inference.")
     return {**request, "task": task}
+
+
+def follows(request: Request, catalog: Catalog) -> bool:
+    """Whether what a model answers under a load is known (`Scenario.has_load`); of a refused one the search tells."""
+    try:
+        return before_layout({**request, "concurrency": 2}, catalog).scenario.model.architecture.source is None
+    except LlmfeasError:
+        return True
 
 
 def fewest_devices(request: Request, catalog: Catalog) -> Answer:

@@ -17,7 +17,7 @@ from ...settle import before_layout, hardware_named
 from ...units import digits
 from ...workload.serving import replicas
 from .answer import Answer, Request, estimated, outcome, without
-from .fleet import served
+from .fleet import follows, served
 from .lots import Figure, Shared, load_of, shares
 from .settings import SearchedSetting, inverted
 
@@ -56,11 +56,14 @@ def max_rate(request: Request, catalog: Catalog) -> Answer:
     """The most requests a second that a server keeps up with, and with the targets where there are some.
 
     Raises:
-        UsageError: where a rate is given.
+        UsageError: where a rate is given, or no load of such a model is followed.
     """
     request = served(request)
     if request.get("rate") is not None:
         raise UsageError("contradiction", "solve max-rate searches --rate", "Leave --rate out.")
+    if not follows(request, catalog):
+        problem = f"{request['model']} has an encoder beside its decoder: its answers under a load are not followed"
+        raise UsageError("contradiction", problem, "Ask solve max-users how many it has room for.")
 
     ways = _ways(request, _rate, catalog)
     request = _laid_out(request, ways)
@@ -111,7 +114,7 @@ def _rate(scenario: Scenario) -> float:
 
 def _ways(request: Request, figure: Figure, catalog: Catalog) -> list[Shared]:
     """The best layouts of several devices, format by format; none where a layout was said, or a single device."""
-    if any(request.get(name) is not None for name in ("tp", "pp", "disaggregate")):
+    if not follows(request, catalog) or any(request.get(name) is not None for name in ("tp", "pp", "disaggregate")):
         return []
     hardware = hardware_named(str(request["device"]), catalog)
     said = request.get("num_devices") or hardware.count or 1
