@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
-from llmfeas import scenario as scenarios
+from llmfeas import findings
 from llmfeas.catalog.store import catalog
+from llmfeas.findings import cached_across_batches
 from llmfeas.planning.answer import bare_answer
-from llmfeas.scenario import Scenario, cached_across_batches
+from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
 
 REQUEST = {"model": "gpt2", "device": "rtx-4090", "task": "finetune"}
@@ -52,7 +53,7 @@ def test_findings_are_few(scenario: Scenario) -> None:
         return more
 
     assert [found(scenario, more) for more in range(1000)] == list(range(1000))
-    assert len(scenario.shared) <= scenarios.MAX_SHARED
+    assert len(scenario.shared) <= findings.MAX_SHARED
 
 
 @pytest.mark.parametrize("task", ["finetune", "inference"])

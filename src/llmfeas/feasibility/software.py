@@ -8,7 +8,8 @@ from ..catalog.backend import Backend, Support, support, traits_of
 from ..catalog.device import Device
 from ..catalog.engine import Engine
 from ..catalog.joined import parts_of
-from ..scenario import Scenario, cached_across_batches
+from ..findings import cached_across_batches
+from ..scenario import Scenario
 from .result import Note
 from .verdict import Software, worst_software
 
