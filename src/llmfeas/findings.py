@@ -116,11 +116,11 @@ def _settings() -> attrgetter[tuple[object, ...]]:
 
 _UNSEEN: Final[Any] = object()
 """Stands for what no finding for many devices may look at."""
+_HIDDEN: Final = dict.fromkeys((*HARDWARE, "origins"), _UNSEEN)
 
 
 def _without_hardware(scenario: Scenario, common: dict[object, Any]) -> Scenario:
     """The scenario as a finding for many devices may see it, whose own findings are for all of them too."""
     twin, kind = object.__new__(Scenario), DeviceKind(scenario.device.backend, scenario.device.is_unified)
-    vars(twin).update(vars(scenario), **dict.fromkeys((*HARDWARE, "origins"), _UNSEEN))
-    vars(twin).update(device=kind, shared=common)
+    vars(twin).update({**vars(scenario), **_HIDDEN, "device": kind, "shared": common})
     return twin

@@ -148,12 +148,12 @@ def test_a_step_of_pairs_has_the_tokens_of_both() -> None:
 def test_recurrences_that_are_written_out_launch_a_loop_over_the_sequence() -> None:
     """LoRA of Qwen3.5 4B over 2048 tokens took 2.4 s a step on an H100, 75,543 kernels (own_h100.yaml)."""
     asked: dict[str, Any] = {"model": "qwen3.5-4b", "device": "h100-sxm"}
-    work = work_of(settled(**asked), tuned=False)
+    work = work_of(settled(**asked))
     assert work.turns == 2048 / 64
     assert work.turns * 3 * work.sums.loop_launches * 4 / 3 == pytest.approx(64_000, rel=0.02)
-    assert work_of(settled(**asked, seq_len=8192), tuned=False).turns == 4 * work.turns
-    assert work_of(settled(**asked, engine="unsloth"), tuned=False).turns == 0
-    assert work_of(settled(model="qwen3-4b"), tuned=False).turns == 0
+    assert work_of(settled(**asked, seq_len=8192)).turns == 4 * work.turns
+    assert work_of(settled(**asked, engine="unsloth")).turns == 0
+    assert work_of(settled(model="qwen3-4b")).turns == 0
     assert 1.5 < sum(parts(**asked).values()) < 3.5
 
 

@@ -12,8 +12,8 @@ from ..findings import COSTS
 from ..memory.peak import memory as memory_of
 from ..memory.runtime import own_memory
 from ..memory.usable import usable_bytes
-from ..scenario import BATCH, Scenario
 from ..record import dataclass
+from ..scenario import BATCH, Scenario
 from ..settle import as_said, before_layout, resolution
 
 MOST_DEVICES = 4096
@@ -25,7 +25,7 @@ UNLIKE = COSTS | {"device", "tables", "origins", "shared", "engine_record", "ask
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LookedAt:
     """Whether the memory of so many devices does, and of those that have no more than tensors in it."""
 
     engine: str
@@ -43,7 +43,7 @@ class Needed:
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
-        self.held: dict[tuple[object, ...], Held] = {}
+        self.held: dict[tuple[object, ...], LookedAt] = {}
         """What was found so far, by what it depends on."""
 
     def __call__(self, request: Mapping[str, object], estimated: Estimate) -> Scenario | None:
@@ -78,7 +78,7 @@ class Needed:
                 return None
         return None
 
-    def _held(self, question: Mapping[str, object]) -> Held:
+    def _held(self, question: Mapping[str, object]) -> LookedAt:
         """What memory says, found once for what is alike.
 
         Raises:
@@ -102,11 +102,11 @@ def _alike(question: Mapping[str, object], scenario: Scenario) -> tuple[object, 
     return device.backend, device.is_unified, usable_bytes(scenario), own_memory(scenario), *batch, *settled
 
 
-def _found(question: Mapping[str, object], catalog: Catalog) -> Held:
+def _found(question: Mapping[str, object], catalog: Catalog) -> LookedAt:
     settled = as_said(question, catalog)
     memory = memory_of(settled).memory
     tensors = memory.peak_bytes.expected - memory.components["runtime_bytes"] - memory.components["workspace_bytes"]
-    return Held(settled.engine, memory.verdict != "exceeds", tensors <= memory.usable_bytes)
+    return LookedAt(settled.engine, memory.verdict != "exceeds", tensors <= memory.usable_bytes)
 
 
 def _most(scenario: Scenario) -> int:
@@ -123,7 +123,7 @@ def _doubled(scenario: Scenario) -> Iterator[int]:
         count *= 2
 
 
-def _hopeless_engine(most: Held) -> str:
+def _hopeless_engine(most: LookedAt) -> str:
     """The engine of so many devices where fewer cannot do under it: what divides their number divides this one too, so
     that their tensors are no smaller. Empty where they might, as buffers of communication may be.
     """

@@ -247,7 +247,7 @@ def device_links_of(scenario: Scenario) -> Links:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedOfDevices:
     """What a micro-step asks of any device, and of its host."""
 
     work: Work
@@ -261,15 +261,15 @@ class Asked:
     """Of them those that a pass gathers under ZeRO-3."""
 
 
-def asked_of(scenario: Scenario) -> Asked:
+def asked_of(scenario: Scenario) -> AskedOfDevices:
     """What a scenario asks of its devices in a micro-step, found once for all of a kind."""
     return _asked(scenario, scenario.micro_batch, scenario.global_batch)
 
 
 @cached_across_devices
-def _asked(scenario: Scenario, _micro_batch: int, _global_batch: int) -> Asked:
+def _asked(scenario: Scenario, _micro_batch: int, _global_batch: int) -> AskedOfDevices:
     work, tuned = work_of(scenario), host_rates(scenario).tuned
-    return Asked(
+    return AskedOfDevices(
         work=work,
         host_seconds=host_seconds(scenario, work),
         sharpness=sharpness(scenario, work),
