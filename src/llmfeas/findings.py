@@ -68,8 +68,8 @@ def cached_across_batches(function: Callable[Concatenate[Scenario, P], R]) -> Ca
 def cached_across_devices(function: Callable[Concatenate[Scenario, P], R]) -> Callable[Concatenate[Scenario, P], R]:
     """Keep what a function finds in a scenario, for all that differ from it in their batch and hardware alone.
 
-    Of the batch it looks at nothing but through its further arguments, as `cached_across_batches` has it; of the
-    hardware it is shown a `DeviceKind`, and what it asks for beyond that fails.
+    Of the hardware it is shown a `DeviceKind`, and of the batch nothing where it has no further arguments, which are
+    then what it looks at of it; what it asks for beyond that fails.
     """
 
     @wraps(function)
@@ -84,7 +84,8 @@ def cached_across_devices(function: Callable[Concatenate[Scenario, P], R]) -> Ca
             pass
         if len(common) >= MAX_SHARED:
             common.clear()
-        found = common[key] = function(_without_hardware(scenario, common), *more)  # type: ignore[call-arg]
+        hidden = _HARDWARE if more else _HARDWARE_AND_BATCH
+        found = common[key] = function(_showing_less(scenario, hidden, common), *more)  # type: ignore[call-arg]
         return found
 
     return kept  # type: ignore[return-value]
@@ -116,11 +117,12 @@ def _settings() -> attrgetter[tuple[object, ...]]:
 
 _UNSEEN: Final[Any] = object()
 """Stands for what no finding for many devices may look at."""
-_HIDDEN: Final = dict.fromkeys((*HARDWARE, "origins"), _UNSEEN)
+_HARDWARE: Final = dict.fromkeys((*HARDWARE, "origins"), _UNSEEN)
+_HARDWARE_AND_BATCH: Final = {**_HARDWARE, **dict.fromkeys(BATCH, _UNSEEN)}
 
 
-def _without_hardware(scenario: Scenario, common: dict[object, Any]) -> Scenario:
+def _showing_less(scenario: Scenario, hidden: dict[str, Any], common: dict[object, Any]) -> Scenario:
     """The scenario as a finding for many devices may see it, whose own findings are for all of them too."""
     twin, kind = object.__new__(Scenario), DeviceKind(scenario.device.backend, scenario.device.is_unified)
-    vars(twin).update({**vars(scenario), **_HIDDEN, "device": kind, "shared": common})
+    vars(twin).update({**vars(scenario), **hidden, "device": kind, "shared": common})
     return twin

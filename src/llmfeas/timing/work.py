@@ -132,11 +132,13 @@ def _of_others(scenario: Scenario) -> float:
 
 def work_of(scenario: Scenario) -> Work:
     """Read off a scenario what a micro-step asks of one device."""
-    return replace(_work_of(scenario), tokens=scenario.sequences * scenario.pass_tokens / scenario.cp)
+    return replace(
+        _work_of(scenario, scenario.shards > 1), tokens=scenario.sequences * scenario.pass_tokens / scenario.cp
+    )
 
 
 @cached_across_devices
-def _work_of(scenario: Scenario) -> Work:
+def _work_of(scenario: Scenario, _spread: bool) -> Work:
     engine, full = scenario.engine_record.training, scenario.checkpointing == "full"
     sums = trained_sums(scenario.model.architecture, scenario.seq_len)
     stage = slowest_stage(sums, scenario.pp)
