@@ -36,7 +36,7 @@ TRICKS = {
         "Search.hopeless = lambda self, changes: False\nSearch.runs = lambda self, changes: True",
     ),
     "a question kept up to its batch": ("sweep", UNKEPT.format(room="settle", name="_settled")),
-    "findings shared across batches": ("sweep", "from llmfeas import scenario\nscenario.MAX_SHARED = 1"),
+    "findings shared across batches": ("sweep", "from llmfeas import findings\nfindings.MAX_SHARED = 1"),
     "walks kept": (
         "sweep",
         "from llmfeas.memory import training\ntraining.peak_candidates = training.peak_candidates.__wrapped__",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property, wraps
+from collections.abc import Mapping
+from functools import cached_property
 from math import gcd
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from .adapters import ADAPTERS, VIRTUAL_TOKENS, AdapterKind, LoraKind
 from .catalog.architecture import Model
@@ -24,8 +24,6 @@ UNGUIDED: tuple[Task, ...] = ("pretrain", "finetune", "lora", "qlora")
 """Trainings on plain text, whose name says how weights change."""
 BATCH = ("micro_batch", "global_batch", "concurrency")
 """Settings of the batch: what many scenarios of one sweep differ in."""
-MAX_SHARED = 64
-"""Findings that scenarios share at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +199,7 @@ class Scenario:
     origins: Mapping[str, Origin] = field(default_factory=dict)
     """Where each setting comes from, by its name; "given" marks what the user said."""
     shared: dict[object, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """What was found out for scenarios that differ in their batch alone, which share it (`cached_across_batches`)."""
+    """What was found out for scenarios that differ in their batch alone, which share it (`findings`)."""
 
     def with_batch(self, batch: Mapping[str, int], origins: Mapping[str, Origin]) -> Scenario:
         """The same scenario with other settings of `BATCH`, and where they come from."""
@@ -372,29 +370,3 @@ class Scenario:
     def was_given(self, name: str) -> bool:
         """Whether the user gave this setting."""
         return self.origins.get(name) == "given"
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def cached_across_batches(function: Callable[Concatenate[Scenario, P], R]) -> Callable[Concatenate[Scenario, P], R]:
-    """Keep what a function finds in a scenario, for all that differ from it in their batch alone.
-
-    The function looks at no setting of `BATCH` but through its further arguments, which are few and hashable. A
-    scenario that it gives is that of some batch (`in_batch_of`).
-    """
-
-    @wraps(function)
-    def kept(scenario: Scenario, *more: Any) -> R:
-        key = (function, *more) if more else function
-        try:  # dearer where there is nothing yet, but it is asked ten times as often
-            return scenario.shared[key]  # type: ignore[no-any-return]
-        except KeyError:
-            pass
-        if len(scenario.shared) >= MAX_SHARED:
-            scenario.shared.clear()
-        found = scenario.shared[key] = function(scenario, *more)  # type: ignore[call-arg]
-        return found
-
-    return kept  # type: ignore[return-value]

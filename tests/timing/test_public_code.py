@@ -15,7 +15,7 @@ from llmfeas.evidence.measurements import measurement_files, read_measurements
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
 from llmfeas.timing.launches import launches_of
-from llmfeas.timing.rates import flash_of, rates_of
+from llmfeas.timing.rates import flash_of
 from llmfeas.timing.step import host_seconds, sharpness, step_parts
 from llmfeas.timing.training import training_time
 from llmfeas.timing.work import work_of
@@ -52,8 +52,7 @@ def test_a_base_in_few_bits_and_a_framework_take_no_copies() -> None:
 
 
 def host(scenario: Scenario) -> float:
-    rates = rates_of(scenario)
-    return host_seconds(scenario, rates, work_of(scenario, rates.tuned), sharded=False)
+    return host_seconds(scenario, work_of(scenario))
 
 
 def test_every_kernel_keeps_the_host_busy_those_of_adapters_and_of_passes_that_are_run_again_too() -> None:
@@ -81,7 +80,7 @@ def test_the_walk_makes_a_tensor_for_each_kernel_that_a_profile_shows() -> None:
         settings = {**row.scenario, "model": str(row.folder / str(row.scenario["model"]))}
         settings = settings if str(row.scenario["model"]).endswith(".json") else row.scenario
         scenario = resolution(settings, catalog()).scenario
-        sums = work_of(scenario, tuned=False).sums
+        sums = work_of(scenario).sums
         if kernels and not row.variant and not sums.experts and not sums.loop_tokens and not scenario.response_length:
             ratios[row.id] = launches_of(scenario) / int(kernels[1])
     assert len(ratios) > 15
@@ -103,7 +102,7 @@ def test_a_loss_in_parts_reads_a_large_vocabulary_again_and_again_whatever_the_t
     fixed = 2 * one - two
     assert 0.05 < fixed < 0.15
     scenario = settled(**{**small, "engine": "pytorch"})
-    assert work_of(scenario, False).head_bytes == 0
+    assert work_of(scenario).head_bytes == 0
 
 
 def test_public_code_of_today_runs_the_maker_s_attention_where_it_prefers_that() -> None:
@@ -121,8 +120,7 @@ def test_a_host_that_reads_no_counts_of_tokens_runs_beside_the_kernels_of_expert
 
     def exponent(**asked: Any) -> float:
         found = settled(**{"model": "qwen3-30b-a3b", "lora_targets": "attention", "micro_batch": 4, **asked})
-        rates = rates_of(found)
-        return sharpness(found, rates, work_of(found, rates.tuned))
+        return sharpness(found, work_of(found))
 
     dense = exponent(model="llama-3.1-8b")
     assert exponent(transformers="5") == dense
@@ -150,12 +148,12 @@ def test_a_step_of_pairs_has_the_tokens_of_both() -> None:
 def test_recurrences_that_are_written_out_launch_a_loop_over_the_sequence() -> None:
     """LoRA of Qwen3.5 4B over 2048 tokens took 2.4 s a step on an H100, 75,543 kernels (own_h100.yaml)."""
     asked: dict[str, Any] = {"model": "qwen3.5-4b", "device": "h100-sxm"}
-    work = work_of(settled(**asked), tuned=False)
+    work = work_of(settled(**asked))
     assert work.turns == 2048 / 64
     assert work.turns * 3 * work.sums.loop_launches * 4 / 3 == pytest.approx(64_000, rel=0.02)
-    assert work_of(settled(**asked, seq_len=8192), tuned=False).turns == 4 * work.turns
-    assert work_of(settled(**asked, engine="unsloth"), tuned=False).turns == 0
-    assert work_of(settled(model="qwen3-4b"), tuned=False).turns == 0
+    assert work_of(settled(**asked, seq_len=8192)).turns == 4 * work.turns
+    assert work_of(settled(**asked, engine="unsloth")).turns == 0
+    assert work_of(settled(model="qwen3-4b")).turns == 0
     assert 1.5 < sum(parts(**asked).values()) < 3.5
 
 

@@ -16,7 +16,6 @@ from llmfeas.planning.answer import bare_answer
 from llmfeas.scenario import Scenario
 from llmfeas.timing.adapters import CLONED_FORWARD, output_bytes
 from llmfeas.timing.launches import launches_of
-from llmfeas.timing.rates import training_rates
 from llmfeas.timing.regimes import HOST_SHARE, paced
 from llmfeas.timing.step import gradient_rings, host_seconds, step_parts, together
 from llmfeas.timing.training import TrainingTime, step_tokens, training_time
@@ -428,16 +427,13 @@ def test_a_base_that_is_decoded_in_each_pass_trains_slower(engine: str, least: f
 
 def test_only_a_base_in_nf4_is_copied_before_its_pair_is_added() -> None:
     ask = {"model": "llama-3.1-8b", "device": "h100-sxm", "engine": "pytorch", "task": "qlora"}
-    nf4, packed = (
-        work_of(bare_answer({**ask, "quant": quant}).scenario, tuned=False) for quant in ("nf4", "gptq-int4")
-    )
+    nf4, packed = (work_of(bare_answer({**ask, "quant": quant}).scenario) for quant in ("nf4", "gptq-int4"))
     again = 1 + nf4.replayed
     assert output_bytes(nf4) - output_bytes(packed) == CLONED_FORWARD * again
 
 
 def host_seconds_of(asked: Scenario) -> float:
-    rates = training_rates(asked.tables.efficiency, asked.device, asked.precision, "plain")
-    return host_seconds(asked, rates, work_of(asked, tuned=False), sharded=False)
+    return host_seconds(asked, work_of(asked))
 
 
 def test_the_fullest_rank_sets_the_pace_where_nobody_balances() -> None:

@@ -145,8 +145,10 @@ class Records(Mapping[str, R]):
         if entry is None:
             raise KeyError(key)
         whole = self._completed(key, entry) if self.section.completed else self._with_defaults(key, entry)
-        derived = self.section.derived
-        return derived(whole, ChainMap(*(dict(file.data) for file in self._beside(key)))) if derived else whole
+        if self.section.derived is None:
+            return whole
+        beside: Any = (file.data for file in self._beside(key))  # read, but never written to
+        return self.section.derived(whole, ChainMap(*beside))
 
     def _beside(self, key: str) -> Iterator[DataFile]:
         """The files whose other sections an entry may use: its own, then all that were read."""

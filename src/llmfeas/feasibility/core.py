@@ -7,13 +7,14 @@ from functools import lru_cache, partial
 from typing import Generic, Literal, TypeVar
 
 from ..contract import ABSENT, Absent
+from ..findings import cached_across_devices
 from ..memory.floor import rank_floor_bytes
 from ..memory.peak import CountedMemory, memory
 from ..memory.runtime import own_memory
 from ..memory.usable import usable_bytes
 from ..ranges import Range
 from ..record import replace
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..settle import Resolution
 from ..timing.inference import InferenceTime, inference_time
 from ..timing.training import TrainingTime, loaded_tokens_per_second, training_time
@@ -30,7 +31,7 @@ from .software import software_support
 from .verdict import host_exceeds, is_late, memory_status, verdict
 
 
-@cached_across_batches
+@cached_across_devices
 def parameter_counts(scenario: Scenario) -> Parameters:
     """Count the model's parameters; adapters train alone, inference trains none."""
     counts = parameters_of(scenario)
@@ -50,7 +51,7 @@ def flops(scenario: Scenario) -> Flops:
     return _training_flops(scenario)
 
 
-@cached_across_batches
+@cached_across_devices
 def _training_flops(scenario: Scenario) -> Flops:
     kind = scenario.adapter_kind
     lora = None

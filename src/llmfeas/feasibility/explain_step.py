@@ -19,7 +19,7 @@ from ..timing.offload import (
     weight_bytes_gathered,
 )
 from ..timing.products import CAST_BYTES, TURN_BYTES, WRITTEN_OUT_BYTES, casts_base, matrix_passes
-from ..timing.rates import TrainingRates, peak_flop_per_s, rates_of
+from ..timing.rates import TrainingRates, host_rates, peak_flop_per_s, rates_of
 from ..timing.rollouts import rollout_of
 from ..timing.step import device_links_of, gathered_weights, host_seconds, shard_weights, sharpness
 from ..timing.work import Work, work_of
@@ -51,14 +51,15 @@ class _Step:
         efficiency = scenario.tables.efficiency
         self.scenario, self.parts = scenario, parts
         self.rates: TrainingRates = rates_of(scenario)
-        self.work: Work = work_of(scenario, self.rates.tuned)
+        self.launches_singly = host_rates(scenario).eager and launched_singly(scenario)
+        self.work: Work = work_of(scenario)
         self.sums: Sums = self.work.sums
         self.links: Links = device_links_of(scenario)
         self.ranks = scenario.shards
         self.shard = shard_weights(scenario, self.sums)
         self.peak = peak_flop_per_s(scenario.device, scenario.precision)
         self.bandwidth = scenario.device.bandwidth_bytes_per_s
-        self.overlap = efficiency.value("link.overlap_tuned") if self.rates.tuned else 1.0
+        self.overlap = efficiency.value("link.overlap_tuned") if host_rates(scenario).tuned else 1.0
         self.steps = number("micro_steps", scenario.micro_steps, "", "derived")
         self.tokens = number("tokens", self.work.tokens, "tokens", "derived")
         self.sharing = number("sharing", self.work.divisor, "devices", "derived")
@@ -233,16 +234,16 @@ class _Step:
 
     def host(self) -> Written:
         scenario = self.scenario
-        host = host_seconds(scenario, self.rates, self.work, sharded=scenario.zero >= 3 and self.ranks > 1)
+        host = host_seconds(scenario, self.work)
         inputs = (
             self.steps,
             number("device_seconds", self._seconds(DEVICE), "s", "derived"),
             number("host_seconds", host, "s", EFFICIENCY),
-            number("sharpness", sharpness(scenario, self.rates, self.work), "", EFFICIENCY),
+            number("sharpness", sharpness(scenario, self.work), "", EFFICIENCY),
         )
         both = "(device_seconds ** sharpness + host_seconds ** sharpness) ** (1 / sharpness)"
         formula = f"micro_steps * ({both} - device_seconds)"
-        many = f"{launches_of(scenario):,.0f} kernels" if self.rates.eager and launched_singly(scenario) else "kernels"
+        many = f"{launches_of(scenario):,.0f} kernels" if self.launches_singly else "kernels"
         return f"the host launches {many}, as far as the device has to wait for that", formula, inputs
 
     def tensor_parallel(self) -> Written:

@@ -6,6 +6,7 @@ import math
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ..findings import cached_across_batches
 from ..load.batch import Batch
 from ..load.disaggregated import disaggregated
 from ..load.figures import Load
@@ -19,7 +20,7 @@ from ..memory.peak import memory
 from ..memory.usable import usable_bytes
 from ..ranges import Range, Wait
 from ..record import dataclass, replace
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..timing.decode import passes_at_once
 from ..timing.inference import speed_intervals
 from ..timing.links import device_links

@@ -9,7 +9,8 @@ from ..catalog.backend import Status as Software
 from ..catalog.device import Device
 from ..catalog.engine import Engine
 from ..catalog.joined import parts_of
-from ..scenario import Scenario, cached_across_batches
+from ..findings import cached_across_batches, cached_across_devices
+from ..scenario import Scenario
 from .result import Note
 from .verdict import worst_software
 
@@ -23,6 +24,11 @@ def techniques(scenario: Scenario) -> Iterator[str]:
     """
     brought = scenario.engine_record.brings
     yield from (name for name in _asked(scenario) if name not in brought)
+
+
+@cached_across_devices
+def _techniques(scenario: Scenario) -> tuple[str, ...]:
+    return tuple(techniques(scenario))
 
 
 def _asked(scenario: Scenario) -> Iterator[str]:
@@ -53,14 +59,14 @@ OF_THE_DEVICE = frozenset({"has", "is", "was", "needs", "runs", "emulates", "unp
 
 
 MAX_FOUND = 4096
-_found: dict[tuple[object, ...], tuple[tuple[str, Support], ...]] = {}
-"""Cases found so far, by all that they depend on."""
+_found: dict[tuple[object, ...], tuple[Software, tuple[tuple[str, Support], ...]]] = {}
+"""The worst level and the cases with limits found so far, by all that they depend on."""
 
 
 @cached_across_batches
 def software_support(scenario: Scenario, backend: Backend) -> tuple[Software, tuple[Note, ...]]:
     """The worst support level over all techniques, with a reason for each that has limits."""
-    asked = tuple(techniques(scenario))
+    asked = _techniques(scenario)
     on_each = [_support(backend, part, scenario.engine_record, asked) for part in parts_of(scenario.device)]
     level, reasons = worst_software(one for one, _ in on_each), tuple(note for _, notes in on_each for note in notes)
     found = tuple(_of_engine(scenario))
@@ -94,13 +100,11 @@ def _support(
     if found is None:
         if len(_found) >= MAX_FOUND:
             _found.clear()
-        found = _found[key] = _cases(backend, device, engine, names)
-    reasons = tuple(
-        Note(f"software-{case.status}", _sentence(name, case, device))
-        for name, case in found
-        if case.status != "supported"
-    )
-    return worst_software(case.status for _, case in found), reasons
+        cases = _cases(backend, device, engine, names)
+        limits = tuple((name, case) for name, case in cases if case.status != "supported")
+        found = _found[key] = worst_software(case.status for _, case in limits), limits
+    level, limits = found
+    return level, tuple(Note(f"software-{case.status}", _sentence(name, case, device)) for name, case in limits)
 
 
 def _cases(backend: Backend, device: Device, engine: Engine, names: tuple[str, ...]) -> tuple[tuple[str, Support], ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..catalog.device import NARROW
 from ..catalog.engine import Scheme
+from ..findings import cached_across_devices
 from ..optimizers import OPTIMIZERS
 from ..scenario import Scenario
 from ..workload.parameters import block_parameters
@@ -47,11 +48,15 @@ def rank_floor_bytes(scenario: Scenario) -> float:
 
     Embedding and head are left out, a stage of a pipeline counts as the average one.
     """
+    return _of_ranks(scenario, scenario.shards)
+
+
+@cached_across_devices
+def _of_ranks(scenario: Scenario, ranks: int) -> float:
     if scenario.offload == "all":
         return 0.0
     weights, gradients, states = _each(scenario)
     weights *= copies_of(scenario)
-    ranks = scenario.shards
     dense, routed = _rank_layers(scenario)
     whole, part = dense + routed, dense / ranks + routed * min(1.0, scenario.ep / ranks)
     held = weights * (part if scenario.zero >= 2 else whole) + gradients * (part if scenario.zero >= 2 else whole)

@@ -7,9 +7,10 @@ from typing import Annotated, Literal
 
 from ..catalog.joined import Joined
 from ..contract import Added, Keys, MayBeNull, Note, Published, hidden, published
+from ..findings import cached_across_batches, cached_across_devices
 from ..ranges import Range
 from ..record import dataclass, replace
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..units import format_bytes
 from ..workload.kernels import runs_public_code
 from ..workload.serving import pool_of, replicas
@@ -144,9 +145,20 @@ def _training(scenario: Scenario) -> CountedMemory:
         capacity_bytes=scenario.memory_bytes,
         usable_bytes=usable_bytes(scenario),
     )
-    told = (_unmeasured, _unlike, stack_notes, wide_notes, written_notes, refused_notes, _on_drive, _alone)
-    notes = (*notes, *(note for say in told for note in say(scenario)))
+    notes = (*notes, *_unmeasured(scenario), *_told(scenario, scenario.micro_batch, scenario.global_batch))
     return CountedMemory(found, notes, refusal=writer_refuses(scenario))
+
+
+def _told(scenario: Scenario, micro_batch: int, global_batch: int) -> tuple[Note, ...]:
+    """What is said of a training, whatever the device is called."""
+    before, behind = _of_recipe(scenario, micro_batch, global_batch)
+    return *before, *_on_drive(scenario), *behind
+
+
+@cached_across_devices
+def _of_recipe(scenario: Scenario, _micro_batch: int, _global_batch: int) -> tuple[tuple[Note, ...], tuple[Note, ...]]:
+    told = (_unlike, stack_notes, wide_notes, written_notes, refused_notes)
+    return tuple(note for say in told for note in say(scenario)), tuple(_alone(scenario))
 
 
 def _alone(scenario: Scenario) -> Iterator[Note]:
@@ -191,13 +203,18 @@ def _on_drive(scenario: Scenario) -> tuple[Note, ...]:
 
 def _unmeasured(scenario: Scenario) -> tuple[Note, ...]:
     """Say that nobody measured what an engine holds beside tensors."""
-    if overhead_of(scenario).groups or own_memory(scenario) is not None:
+    if _is_measured(scenario) or own_memory(scenario) is not None:
         return ()
     name = scenario.engine_record.name
     text = (
         f"nobody has published a peak of training under {name}: tensors are counted, the rest of the range is judgement"
     )
     return (Note("unmeasured-memory", text),)
+
+
+@cached_across_devices
+def _is_measured(scenario: Scenario) -> bool:
+    return bool(overhead_of(scenario).groups)
 
 
 def _unlike(scenario: Scenario) -> Iterator[Note]:
@@ -298,7 +315,7 @@ def _found(scenario: Scenario, tensors: InferenceMemory, beside: float, peak: Ra
     )
 
 
-@cached_across_batches
+@cached_across_devices
 def _file_bytes(scenario: Scenario) -> float:
     if scenario.stored is not None:
         return float(scenario.stored.file_bytes)

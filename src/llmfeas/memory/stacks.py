@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ..contract import Note
-from ..scenario import Scenario, cached_across_batches
+from ..findings import cached_across_devices
+from ..scenario import Scenario
 from ..units import format_bytes
 from ..workload.kernels import leaves_stacks, runs_stacks, widens_experts
 from ..workload.weights import weight_bytes
 
 
-@cached_across_batches
+@cached_across_devices
 def stack_notes(scenario: Scenario) -> tuple[Note, ...]:
     """Say how much more weights take where the format does not reach the experts; nothing where it does.
 

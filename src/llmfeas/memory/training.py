@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from ..autograd.loss import TILE_ROWS
 from ..catalog.architecture import Architecture
 from ..catalog.implementation import Implementation
+from ..findings import cached_across_devices
 from ..model.build import build
 from ..model.setup import Recipe, Setup
 from ..record import dataclass, field, replace
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
 from ..walk.fold import peak_candidates
 from ..workload.kernels import (
@@ -95,6 +96,11 @@ def training_memory(scenario: Scenario) -> TensorMemory:
     allocator slack. Assumes that routed tokens spread evenly over experts. Sources: the walk reproduces tracked steps
     of Hugging Face code; sharding after Rajbhandari 2020, Korthikanti 2022, Narayanan 2021.
     """
+    return _training_memory(scenario, scenario.micro_batch, scenario.global_batch)
+
+
+@cached_across_devices
+def _training_memory(scenario: Scenario, _micro_batch: int, _global_batch: int) -> TensorMemory:
     if scenario.offload_layers is not None:
         return _between(scenario)
     plan = training_plan(scenario)
@@ -160,7 +166,7 @@ def training_plan(scenario: Scenario) -> TrainingPlan:
     return plan
 
 
-@cached_across_batches
+@cached_across_devices
 def _plans_of(scenario: Scenario) -> dict[tuple[object, ...], TrainingPlan]:
     """The plans for batches of different kinds, shared by scenarios that no rank's program can tell apart."""
     s = scenario

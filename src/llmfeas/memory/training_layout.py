@@ -7,10 +7,11 @@ from typing import Final, Literal
 
 from ..catalog.device import is_mixed
 from ..catalog.engine import Scheme
+from ..findings import cached_across_devices
 from ..model.setup import Setup
 from ..optimizers import OPTIMIZERS
 from ..record import dataclass
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..walk.candidates import PeakCandidates, RankState
 from ..walk.inventory import Inventory
 from ..workload.kernels import dialect_of, runs_compiled, runs_fused
@@ -226,7 +227,7 @@ def _gathered(scenario: Scenario, moments: PeakCandidates, setup: Setup, scheme:
     return max(blocks, outside) if scheme.compiled else blocks + outside
 
 
-@cached_across_batches
+@cached_across_devices
 def packed_bytes(scenario: Scenario) -> float:
     """The mean bytes of a weight of the layers where the frozen base is stored in few bits."""
     dialect = dialect_of(scenario)

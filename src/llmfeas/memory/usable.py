@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..catalog.device import Device
 from ..catalog.tables import Runtime
-from ..scenario import Scenario, cached_across_batches
+from ..findings import cached_across_batches
+from ..scenario import Scenario
 from ..units import GIB
 from ..workload.serving import draws_on_host
 

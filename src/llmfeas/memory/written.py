@@ -6,12 +6,13 @@ from functools import lru_cache
 
 from ..catalog.architecture import Architecture
 from ..contract import Note
+from ..findings import cached_across_devices
 from ..model.build import build
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..workload.kernels import runs_public_code, traits_of
 
 
-@cached_across_batches
+@cached_across_devices
 def written_notes(scenario: Scenario) -> tuple[Note, ...]:
     """Say that the step is that of code without kernels, and what to install; nothing where it was never compared."""
     if not runs_public_code(scenario) or traits_of(scenario).approximate:

@@ -8,30 +8,43 @@ from ..catalog.store import Catalog
 from ..errors import UsageError
 from ..feasibility.bounds import memory_lower_bound
 from ..feasibility.result import Estimate
+from ..findings import COSTS
 from ..memory.peak import memory as memory_of
 from ..memory.runtime import own_memory
 from ..memory.usable import usable_bytes
-from ..scenario import Scenario
-from ..settle import as_said, resolution
-from ..settle.weighed import UNWEIGHED
+from ..record import dataclass
+from ..scenario import BATCH, Scenario
+from ..settle import as_said, before_layout, resolution
 
 MOST_DEVICES = 4096
+PATIENCE = 3
+"""Counts that do not do before it is looked whether any does: the most devices have the most layouts to weigh."""
 OPEN = ("tp", "pp", "ep", "num_devices")
-UNLIKE = UNWEIGHED - {"host_memory_bytes"} | {"device", "tables"}
-"""Settings in which two questions may differ that take equally many devices."""
+UNLIKE = COSTS | {"device", "tables", "origins", "shared", "engine_record", "asked_by", *BATCH}
+"""Settings in which two questions may differ whose memory holds equally much."""
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """Whether the memory of so many devices does, and of those that have no more than tensors in it."""
+
+    engine: str
+    fits: bool
+    tensors_fit: bool
 
 
 class Needed:
     """Finds the scenario on as many devices as memory takes: the count asked for, else doubled until it does.
 
-    Processors that differ in nothing but their speed take equally many: one count is found for all of them. Elsewhere
-    speed may have chosen the layout, and the count is found for each.
+    Devices that differ in nothing but their speed hold equally much, though it may choose another layout: what a
+    training chooses fits if any layout does. They are looked at once; so are processors that serve, while cards that
+    serve are joined by links of their own.
     """
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
-        self.counts: dict[tuple[object, ...], int | None] = {}
-        """Devices that questions took so far by what they depend on; None where no number would do."""
+        self.held: dict[tuple[object, ...], LookedAt] = {}
+        """What was found so far, by what it depends on."""
 
     def __call__(self, request: Mapping[str, object], estimated: Estimate) -> Scenario | None:
         """The scenario; None where no number of devices would do."""
@@ -43,53 +56,57 @@ class Needed:
         if scenario.is_training:
             tried["micro_batch"] = 1
         try:
-            count = self._count(tried, scenario, alike=_alike(request, scenario))
+            count = self._least(tried, scenario)
             return None if count is None else resolution({**tried, "num_devices": count}, self.catalog).scenario
         except UsageError:
             return None
 
-    def _count(self, tried: Mapping[str, object], scenario: Scenario, alike: tuple[object, ...] | None) -> int | None:
-        """The least number of devices that do, found once for what is `alike`.
+    def _least(self, tried: Mapping[str, object], scenario: Scenario) -> int | None:
+        """The least double of the number asked for that does.
 
         Raises:
             UsageError: one of them cannot be asked for.
         """
+        hopeless = ""
+        for failed, count in enumerate(_doubled(scenario)):
+            held = self._held({**tried, "num_devices": count})
+            if held.fits:
+                return count
+            if failed == PATIENCE:
+                hopeless = _hopeless_engine(self._held({**tried, "num_devices": _most(scenario)}))
+            if held.engine == hopeless:
+                return None
+        return None
+
+    def _held(self, question: Mapping[str, object]) -> LookedAt:
+        """What memory says, found once for what is alike.
+
+        Raises:
+            UsageError: it cannot be asked for.
+        """
+        alike = _alike(question, before_layout(question, self.catalog).scenario)
         if alike is None:
-            return _least(tried, scenario, self.catalog)
-        if alike not in self.counts:
-            self.counts[alike] = _least(tried, scenario, self.catalog)
-        return self.counts[alike]
+            return _found(question, self.catalog)
+        if alike not in self.held:
+            self.held[alike] = _found(question, self.catalog)
+        return self.held[alike]
 
 
-def _alike(request: Mapping[str, object], scenario: Scenario) -> tuple[object, ...] | None:
-    """What the number depends on; None where more than that may."""
+def _alike(question: Mapping[str, object], scenario: Scenario) -> tuple[object, ...] | None:
+    """What memory depends on, of a question that has no layout yet; None where more than that may."""
     device = scenario.device
-    chosen_by_speed = scenario.is_training and scenario.engine_record.training.layout == "fastest"
-    if device.kind != "cpu" or request["device"] != device.id or chosen_by_speed:
+    if question["device"] != device.id or not (scenario.is_training or device.kind == "cpu"):
         return None
     settled = (value for name, value in vars(scenario).items() if name not in UNLIKE)
-    rates = device.tflop_per_s
-    formats = device.has_matrix_units, rates.bf16 is None, rates.fp8 is None, rates.int8 is None
-    own = own_memory(scenario)
-    return usable_bytes(scenario), own, device.generation, device.target, device.memory_channels, *formats, *settled
+    batch = (question.get(name) for name in BATCH)
+    return device.backend, device.is_unified, usable_bytes(scenario), own_memory(scenario), *batch, *settled
 
 
-def _least(tried: Mapping[str, object], scenario: Scenario, catalog: Catalog) -> int | None:
-    """The least double of the number asked for that does.
-
-    Raises:
-        UsageError: one of them cannot be asked for.
-    """
-    hopeless = None
-    for count in _doubled(scenario):
-        settled = as_said({**tried, "num_devices": count}, catalog)
-        if memory_of(settled).memory.verdict != "exceeds":
-            return count
-        if hopeless is None:  # only now: the most devices have the most layouts to weigh
-            hopeless = _hopeless_engine(as_said({**tried, "num_devices": _most(scenario)}, catalog))
-        if settled.engine == hopeless:
-            return None
-    return None
+def _found(question: Mapping[str, object], catalog: Catalog) -> LookedAt:
+    settled = as_said(question, catalog)
+    memory = memory_of(settled).memory
+    tensors = memory.peak_bytes.expected - memory.components["runtime_bytes"] - memory.components["workspace_bytes"]
+    return LookedAt(settled.engine, memory.verdict != "exceeds", tensors <= memory.usable_bytes)
 
 
 def _most(scenario: Scenario) -> int:
@@ -106,10 +123,8 @@ def _doubled(scenario: Scenario) -> Iterator[int]:
         count *= 2
 
 
-def _hopeless_engine(most: Scenario) -> str:
+def _hopeless_engine(most: LookedAt) -> str:
     """The engine of so many devices where fewer cannot do under it: what divides their number divides this one too, so
     that their tensors are no smaller. Empty where they might, as buffers of communication may be.
     """
-    held = memory_of(most).memory
-    tensors = held.peak_bytes.expected - held.components["runtime_bytes"] - held.components["workspace_bytes"]
-    return most.engine if tensors > held.usable_bytes else ""
+    return "" if most.tensors_fit else most.engine

@@ -9,7 +9,8 @@ from ..contract import ABSENT, Note, keys_of
 from ..feasibility.core import flops, parameter_counts
 from ..feasibility.inputs import inputs, value_and_origin
 from ..feasibility.result import SCHEMA, Estimate
-from ..scenario import BATCH, Origin, Scenario, cached_across_batches
+from ..findings import cached_across_batches
+from ..scenario import BATCH, Origin, Scenario
 from .ndjson import encoded
 
 SERVING_REST = tuple(key for key in keys_of(Estimate) if key != "parameters")

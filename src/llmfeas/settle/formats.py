@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..catalog.quantization import Quantization
+from ..findings import cached_across_batches
 from ..memory.peak import memory, on_machine_bytes
 from ..record import replace
-from ..scenario import Origin, Scenario, Spill, cached_across_batches
+from ..scenario import Origin, Scenario, Spill
 from ..workload.serving import shares_memory
 from .draft import Draft
 

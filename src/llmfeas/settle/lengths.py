@@ -6,13 +6,14 @@ from math import isclose
 
 from ..catalog.architecture import Model
 from ..errors import UsageError
+from ..findings import cached_across_batches
 from ..memory.floor import rank_floor_bytes
 from ..memory.peak import peak_bytes
 from ..memory.runtime import own_memory
 from ..memory.usable import usable_bytes
 from ..objectives import OBJECTIVES
 from ..options import flag_of
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..timing.training import layout_tokens_per_second
 from ..units import format_count
 from ..workload.text_tokens import bytes_per_token

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from ..catalog.device import Device
@@ -39,14 +40,25 @@ def implied_task(given: Mapping[str, Any], asked: Iterable[str], catalog: Catalo
 
     None where that is pre-training, or no task is one.
     """
-    names = list(asked)
-    able = EVERY_TASK.intersection(*(_tasks(name, given.get(name), catalog) for name in names))
+    names = tuple(asked)
+    said = tuple(given.get(name) if name in DECIDED_BY_VALUE else None for name in names)
+    able = _able(names, said, catalog)
     task = next((task for task in ORDER if task in able), "pretrain")
     if task == "pretrain":
         return None
     why = next(name for name in names if "pretrain" not in _tasks(name, given.get(name), catalog))
     what = f"--engine {given[why]}" if why == "engine" else flag_of(why)
     return task, Note("task-implied", f"{what} is not about pre-training: --task {task} was taken")
+
+
+DECIDED_BY_VALUE = ("engine", "quant", "loss")
+"""Settings of which the value tells what they are about."""
+
+
+@lru_cache(maxsize=512)
+def _able(names: tuple[str, ...], values: tuple[Any, ...], catalog: Catalog) -> frozenset[str]:
+    """The tasks to which all of these settings mean something."""
+    return EVERY_TASK.intersection(*(_tasks(name, value, catalog) for name, value in zip(names, values, strict=True)))
 
 
 def _tasks(name: str, value: Any, catalog: Catalog) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..findings import COSTS
 from ..memory.floor import rank_floor_bytes
 from ..memory.peak import peak_bytes
 from ..memory.training import training_plan
@@ -16,13 +17,7 @@ from .draft import Draft
 
 MAX_LAYOUTS = 384
 LAYOUT = ("tp", "pp", "cp", "ep", "interleave", "zero")
-UNWEIGHED = frozenset(
-    (
-        *("price_usd_per_hour", "price_provider", "price_as_of", "purchase_usd", "lifetime_seconds"),
-        *("electricity_usd_per_kwh", "pue", "region", "offer", "session_hours", "weekly_hours", "device_mtbf_seconds"),
-        *("deadline_seconds", "budget_usd", "host_memory_bytes", "origins", "shared", "engine_record"),
-    )
-)
+UNWEIGHED = COSTS | {"host_memory_bytes", "origins", "shared", "engine_record"}
 """What a job costs, when it has to be done and what the host holds: no layout is chosen by it."""
 
 LAYERS_A_WORK = 3

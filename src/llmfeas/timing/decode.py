@@ -15,9 +15,10 @@ from functools import lru_cache
 from ..catalog.device import Device
 from ..catalog.efficiency import Efficiency
 from ..catalog.engine import ServingSpeed
+from ..findings import cached_across_batches
 from ..model.sums import Sums, architecture_sums
 from ..record import dataclass, replace
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..units import GB
 from ..workload.kernels import loops_over_experts
 from ..workload.serving import answer_tokens, cached_value_bytes, peers, writers

@@ -7,9 +7,10 @@ memory. What a processor's or a card's caches hold is not left out: few models a
 from __future__ import annotations
 
 from ..catalog.device import FULL_PRECISION, NARROW
+from ..findings import cached_across_batches, cached_across_devices
 from ..memory.training_layout import packed_bytes
 from ..model.sums import architecture_sums, trained_sums
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..workload.parameters import graded_share
 from .rates import peak_flop_per_s
 from .rollouts import least_rollout_seconds
@@ -21,7 +22,7 @@ WEIGHT_READS = 2
 """Passes of a training step that read a weight: forward, and backward for the gradients of activations."""
 
 
-@cached_across_batches
+@cached_across_devices
 def work_flop_per_token(scenario: Scenario) -> float:
     """FLOP that training one token needs: forward and twice that backward; adapters skip the weight gradients.
 
@@ -35,7 +36,7 @@ def work_flop_per_token(scenario: Scenario) -> float:
     return 2 * matrix + (1 + 2 * graded + beside) * sums.attention_flop(scenario.seq_len)
 
 
-@cached_across_batches
+@cached_across_devices
 def counted_flop_per_token(scenario: Scenario) -> float:
     """FLOP of a token by which a share of the peak is counted: the work, or, where an MFU was given, what papers count.
 
@@ -64,7 +65,7 @@ def least_step_seconds(scenario: Scenario, tokens: float) -> float:
     return max(work, reading) + least_rollout_seconds(scenario)
 
 
-@cached_across_batches
+@cached_across_devices
 def least_read_bytes(scenario: Scenario) -> float:
     """Bytes that a rank must read in a micro-step: in each pass the weights that one token meets."""
     sums = architecture_sums(scenario.model.architecture)

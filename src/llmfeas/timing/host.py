@@ -8,8 +8,9 @@ over the prompt. Nothing is taken to be hidden: the crossing is many times longe
 from __future__ import annotations
 
 from ..catalog.joined import Joined
+from ..findings import cached_across_batches
 from ..model.sums import architecture_sums
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..units import GB, GIB
 from ..workload.kernels import dialect_of
 from ..workload.serving import streams_weights

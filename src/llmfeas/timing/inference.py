@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from ..catalog.joined import Joined
 from ..contract import Added, Published, hidden, published
+from ..findings import cached_across_batches
 from ..ranges import Range
 from ..record import dataclass, replace
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..workload.serving import answer_tokens, peers, readers, streams_weights, writers
 from .decode import cached_tokens, decode_parts, decode_rates, sequences_in_pass, sequences_per_replica
 from .host import experts_share, host_share

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ..findings import cached_across_batches
 from ..load.costs import mixed, sampled
 from ..load.server import StepSeconds
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..workload.serving import answer_tokens, peers
 from .decode import decode_parts, passes_at_once
 from .prefill import read_parts, stage_gain

@@ -14,9 +14,10 @@ from functools import lru_cache
 from ..catalog.device import Device
 from ..catalog.efficiency import Efficiency
 from ..catalog.engine import ServingSpeed
+from ..findings import cached_across_batches
 from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..units import TERA
 from ..workload.serving import peers, pool_of, widest_pass_tokens
 from .decode import sum_seconds, summed

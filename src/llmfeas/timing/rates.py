@@ -13,6 +13,7 @@ from math import prod
 from ..catalog.device import FULL_PRECISION, NARROW, Device
 from ..catalog.efficiency import Efficiency
 from ..catalog.engine import Style
+from ..findings import cached_across_batches
 from ..record import dataclass
 from ..scenario import Scenario
 from ..units import TERA
@@ -88,15 +89,30 @@ class ExpertRates:
     """Work of the fullest rank over the mean where nobody balances tokens over experts by force."""
     merged_bytes: float
     """Bytes moved for one weight of stacked experts and pass where adapters are merged into them."""
-    host_seconds_per_layer: float
-    """More of a layer with experts: tokens counted, sorted and sent, which no graph holds."""
-    host_seconds_waited: float
-    """The same in public code, beside the kernels that its walk counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostRates:
+    """What the host adds to a step under an engine, whatever the device: seconds, and exponents of the soft maximum of
+    device and host time.
+    """
+
+    tuned: bool
+    """Fused, compiled, overlapping."""
+    eager: bool
+    """Layers are launched from Python, operator by operator."""
+    seconds_per_layer: float
     sharpness: float
-    """Exponent of the soft maximum of device and host time in a step of a mixture: between its large products are
-    kernels so small, and counts that the host reads, that now one waits and now the other."""
-    host_seconds_each: float
+    """1 where the two take turns."""
+    seconds_with_experts: float
+    """More of a layer with experts: tokens counted, sorted and sent, which no graph holds."""
+    seconds_waited: float
+    """The same in public code, beside the kernels that its walk counts."""
+    seconds_each: float
     """Of one expert, forward and backward, where experts run one after the other."""
+    sharpness_of_mixtures: float
+    """Between the large products of a mixture are kernels so small, and counts that the host reads, that now one waits
+    and now the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +129,9 @@ class TrainingRates:
     """FLOP/s of the vector units in fp32, at their peak."""
     decode: float
     decode_gptq: float
-    host_seconds_per_layer: float
-    sharpness: float
-    """Exponent of the soft maximum of device and host time in a step: 1 where the two take turns."""
     fill_tokens: float
     """Tokens of a micro-step at which matrix products run at half of their rate."""
     experts: ExpertRates
-    tuned: bool
-    """Fused, compiled, overlapping."""
-    eager: bool
-    """Layers are launched from Python, operator by operator."""
     priors: int
 
 
@@ -133,14 +142,10 @@ def training_rates(
     precision: str,
     style: Style,
     flash: str = "second",
-    *,
-    eager: bool | None = None,
 ) -> TrainingRates:
     """The effective rates of a device in training at a precision under an engine of a style."""
     value, traits = efficiency.value, efficiency.generation(device.generation, device.backend)
     generation = efficiency.parameters[f"training.generation.{traits.training}"]
-    tuned = style != "plain"
-    eager = not tuned if eager is None else eager
     half = _sustained_flop_per_s(efficiency, device, precision)
     share = _matrix_share(efficiency, device, precision, style) * generation.value
     peak = peak_flop_per_s(device, precision)
@@ -159,12 +164,8 @@ def training_rates(
         vector=device.fp32_flop_per_s,
         decode=decode,
         decode_gptq=decode / value("training.dequant_gptq"),
-        host_seconds_per_layer=value("training.host.plain" if eager else "training.host.tuned"),
         fill_tokens=value("training.fill_tokens_cpu" if device.backend == "cpu" else "training.fill_tokens"),
-        sharpness=max(1.0, value("training.host.sharpness")),
         experts=_expert_rates(efficiency, device, matrix, min(share, BEST_SHARE) * device.fp32_flop_per_s),
-        tuned=tuned,
-        eager=eager,
         priors=int(generation.prior) + int(traits.attention == "scaled"),
     )
 
@@ -180,11 +181,33 @@ def _matrix_share(efficiency: Efficiency, device: Device, precision: str, style:
     return share * value("training.native") if style == "native" else share
 
 
+@cached_across_batches
 def rates_of(scenario: Scenario) -> TrainingRates:
     """The rates of a scenario's device under its engine."""
-    engine, numbers = scenario.engine_record.training, scenario.tables.efficiency
-    flash, eager = flash_of(scenario), engine.launches_eagerly
-    return training_rates(numbers, scenario.device, scenario.precision, engine.style, flash, eager=eager)
+    style, numbers = scenario.engine_record.training.style, scenario.tables.efficiency
+    return training_rates(numbers, scenario.device, scenario.precision, style, flash_of(scenario))
+
+
+def host_rates(scenario: Scenario) -> HostRates:
+    """What the host adds to a scenario's steps under its engine."""
+    engine = scenario.engine_record.training
+    tuned, eager = engine.style != "plain", engine.launches_eagerly
+    return _host_rates(scenario.tables.efficiency, tuned, not tuned if eager is None else eager)
+
+
+@lru_cache(maxsize=16)
+def _host_rates(efficiency: Efficiency, tuned: bool, eager: bool) -> HostRates:
+    value = efficiency.value
+    return HostRates(
+        tuned=tuned,
+        eager=eager,
+        seconds_per_layer=value("training.host.plain" if eager else "training.host.tuned"),
+        sharpness=max(1.0, value("training.host.sharpness")),
+        seconds_with_experts=value("training.host.routing"),
+        seconds_waited=value("training.host.routing_waited"),
+        seconds_each=value("training.host.expert"),
+        sharpness_of_mixtures=max(1.0, value("training.host.sharpness_moe")),
+    )
 
 
 def flash_of(scenario: Scenario) -> str:
@@ -218,10 +241,6 @@ def _of_any_device(efficiency: Efficiency, is_cpu: bool) -> tuple[float, float, 
         "moves_plain": value("training.routing.plain"),
         "imbalance": value("training.imbalance"),
         "merged_bytes": value("training.merged_bytes"),
-        "host_seconds_per_layer": value("training.host.routing"),
-        "host_seconds_waited": value("training.host.routing_waited"),
-        "sharpness": max(1.0, value("training.host.sharpness_moe")),
-        "host_seconds_each": value("training.host.expert"),
     }
     return value("training.moe"), value("training.moe_local"), rest
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import math
 
+from ..findings import cached_across_batches
 from ..memory.training import training_plan
 from ..record import dataclass, replace
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..walk.candidates import PeakCandidates
 from .decode import eager_factor
 from .experts import routing_seconds
 from .products import attention_seconds, decoding_seconds, matrix_seconds
-from .rates import TrainingRates, rates_of
+from .rates import HostRates, TrainingRates, host_rates, rates_of
 from .work import Work, work_of
 
 PUBLIC_TRAINING = "pytorch"
@@ -92,7 +93,7 @@ def forward_of(scenario: Scenario, length: int) -> Forward:
     )
     rates, moments = rates_of(step), training_plan(step).ranks[0].moments
     work = replace(
-        work_of(step, rates.tuned),
+        work_of(step),
         passes=1.0,
         graded=0.0,
         repeated=0.0,
@@ -103,12 +104,12 @@ def forward_of(scenario: Scenario, length: int) -> Forward:
         masks_windows=scenario.engine_record.serving.speed.family == "eager",
         score_bytes=0.0,  # what is written between the two products of attention is in the walk
     )
-    return Forward(work, rates, moments, _host_seconds(scenario, work, rates, moments.forward))
+    return Forward(work, rates, moments, _host_seconds(scenario, work, host_rates(step), moments.forward))
 
 
-def _host_seconds(scenario: Scenario, work: Work, rates: TrainingRates, kernels: int) -> float:
+def _host_seconds(scenario: Scenario, work: Work, host: HostRates, kernels: int) -> float:
     """What the host needs to launch a pass: more of weights in few bits, and of experts that it visits."""
-    efficiency, experts = scenario.tables.efficiency, rates.experts
-    visits = experts.host_seconds_each * work.expert_calls + experts.host_seconds_waited * work.sums.moe_layers
+    efficiency = scenario.tables.efficiency
+    visits = host.seconds_each * work.expert_calls + host.seconds_waited * work.sums.moe_layers
     launches = efficiency.value("prefill.eager_launch") * kernels
     return (launches + visits / 3) * eager_factor(efficiency, scenario.device, scenario.quant)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..findings import cached_across_batches
 from ..record import replace
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 
 
 def earlier(scenario: Scenario) -> Scenario | None:

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from ..catalog.device import FULL_PRECISION, Device
 from ..catalog.quantization import Format, NarrowUnit
+from ..findings import cached_across_batches
 from ..model.sums import architecture_sums
 from ..record import dataclass
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..units import GB, TERA
 from ..workload.serving import draws_on_host, streams_weights
 from .decode import cache_bytes, drafting

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ..catalog.efficiency import Efficiency
+from ..findings import cached_across_batches, cached_across_devices
 from ..model.sums import Sums, trained_sums
 from ..optimizers import OPTIMIZERS
-from ..record import replace
-from ..scenario import Scenario, cached_across_batches
+from ..record import dataclass, replace
+from ..scenario import Scenario
 from ..workload.kernels import launched_singly, multiplies_integers
 from ..workload.parameters import decodes_base
 from .adapters import adapter_seconds, merging_seconds
@@ -31,42 +32,43 @@ from .offload import (
     weight_bytes_gathered,
 )
 from .products import attention_seconds, matrix_seconds, streaming_seconds, unpacking_seconds
-from .rates import TrainingRates, rates_of
+from .rates import TrainingRates, host_rates, rates_of
 from .rollouts import rollout_seconds
 from .work import Work, forwards_beside, slowest_stage, work_of
 
 
-def host_seconds(scenario: Scenario, rates: TrainingRates, work: Work, *, sharded: bool) -> float:
+def host_seconds(scenario: Scenario, work: Work) -> float:
     """Launches and bookkeeping of a micro-step on the host: of public code by kernel, of other code by layer; plain
     engines do more where weights are sharded, and where each weight's gradient is collected in a bucket by Python
     (DeepSpeed).
 
     Experts that run one after the other each cost some more, whatever they compute.
     """
-    value = scenario.tables.efficiency.value
-    factor = value("training.host.sharded") if sharded and rates.eager else 1.0
+    value, host = scenario.tables.efficiency.value, host_rates(scenario)
+    factor = value("training.host.sharded") if scenario.zero >= 3 and scenario.shards > 1 and host.eager else 1.0
     if scenario.engine_record.training.scheme.bucket and not scenario.trains_adapters:
         factor *= value("training.host.hooks")
     # A step is a forward pass and a backward one of twice the work; forward passes come on top that are run again.
     passes = (1 + 2 * work.graded + work.replayed) / 3
-    singly = rates.eager and launched_singly(scenario)
-    calls = rates.experts.host_seconds_each * work.expert_calls
-    each = rates.experts.host_seconds_waited if singly else rates.experts.host_seconds_per_layer
+    singly = host.eager and launched_singly(scenario)
+    calls = host.seconds_each * work.expert_calls
+    each = host.seconds_waited if singly else host.seconds_with_experts
     inside = passes * (calls + each * work.sums.moe_layers)
     inside += value("training.host.launch") * work.turns * work.sums.loop_launches * 3 * passes
-    inside += 0.0 if singly else passes * rates.host_seconds_per_layer * work.sums.blocks
+    inside += 0.0 if singly else passes * host.seconds_per_layer * work.sums.blocks
     launches = value("training.host.launch") * launches_of(scenario) if singly else 0.0
-    unpacking = unpacking_launch_seconds(scenario, rates, work) * work.sums.blocks
+    unpacking = unpacking_launch_seconds(scenario, work) * work.sums.blocks
     return factor * launches + (factor * inside + unpacking) * work.stage / scenario.pp
 
 
-def sharpness(scenario: Scenario, rates: TrainingRates, work: Work) -> float:
+def sharpness(scenario: Scenario, work: Work) -> float:
     """Exponent of the soft maximum of device and host time: experts are waited for where a host reads how many tokens
     each gets. Public code that groups their products does not, where no token travels (transformers 5,
     integrations/moe.py: offsets stay on the device).
     """
-    grouped = rates.eager and launched_singly(scenario) and not (work.spread or work.expert_calls)
-    return rates.experts.sharpness if work.sums.experts and not grouped else rates.sharpness
+    host = host_rates(scenario)
+    grouped = host.eager and launched_singly(scenario) and not (work.spread or work.expert_calls)
+    return host.sharpness_of_mixtures if work.sums.experts and not grouped else host.sharpness
 
 
 def together(device: float, host: float, sharp: float) -> float:
@@ -75,11 +77,11 @@ def together(device: float, host: float, sharp: float) -> float:
     return seconds
 
 
-def unpacking_launch_seconds(scenario: Scenario, rates: TrainingRates, work: Work) -> float:
+def unpacking_launch_seconds(scenario: Scenario, work: Work) -> float:
     """What the host does more for a layer in a micro-step where the base is in few bits."""
     if multiplies_integers(scenario):
         return (1 + work.replayed) * integer_launch_seconds(scenario.tables.efficiency)
-    if decodes_base(scenario) and rates.eager:
+    if decodes_base(scenario) and host_rates(scenario).eager:
         return (1 + work.graded + work.replayed) * decoding_launch_seconds(scenario, work)
     return 0.0
 
@@ -237,10 +239,44 @@ def _least_shares(sums: Sums, stages: range) -> list[tuple[float, float]]:
     return [one for one in shares if not any(a <= one[0] and b <= one[1] for a, b in shares - {one})]
 
 
+@cached_across_batches
 def device_links_of(scenario: Scenario) -> Links:
     """The links of a scenario's devices."""
     efficiency = scenario.tables.efficiency
     return device_links(efficiency, scenario.device, scenario.devices_per_node, scenario.network_bytes_per_s)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOfDevices:
+    """What a micro-step asks of any device, and of its host."""
+
+    work: Work
+    host_seconds: float
+    sharpness: float
+    overlap: float
+    """Share of what tensor- and expert-parallel ranks exchange that nothing hides."""
+    shard: float
+    """Weights of one rank before ZeRO divides them."""
+    gathered: float
+    """Of them those that a pass gathers under ZeRO-3."""
+
+
+def asked_of(scenario: Scenario) -> AskedOfDevices:
+    """What a scenario asks of its devices in a micro-step, found once for all of a kind."""
+    return _asked(scenario, scenario.micro_batch, scenario.global_batch)
+
+
+@cached_across_devices
+def _asked(scenario: Scenario, _micro_batch: int, _global_batch: int) -> AskedOfDevices:
+    work, tuned = work_of(scenario), host_rates(scenario).tuned
+    return AskedOfDevices(
+        work=work,
+        host_seconds=host_seconds(scenario, work),
+        sharpness=sharpness(scenario, work),
+        overlap=scenario.tables.efficiency.value("link.overlap_tuned") if tuned else 1.0,
+        shard=shard_weights(scenario, work.sums),
+        gathered=gathered_weights(scenario, work.sums),
+    )
 
 
 def step_parts(scenario: Scenario) -> Mapping[str, float]:
@@ -250,33 +286,24 @@ def step_parts(scenario: Scenario) -> Mapping[str, float]:
 
 @cached_across_batches
 def _step_parts(scenario: Scenario, _micro_batch: int, _global_batch: int) -> Mapping[str, float]:
-    efficiency = scenario.tables.efficiency
-    rates = rates_of(scenario)
-    tuned = rates.tuned
-    links = device_links_of(scenario)
-    work = work_of(scenario, tuned)
-    tp, pp = scenario.tp, scenario.pp
-    ranks = scenario.shards
-    shard = shard_weights(scenario, work.sums)
-    overlap = efficiency.value("link.overlap_tuned") if tuned else 1.0
-    decoding = unpacking_seconds(scenario, work, rates)
+    rates, links, asked = rates_of(scenario), device_links_of(scenario), asked_of(scenario)
+    work, shard, ranks = asked.work, asked.shard, scenario.shards
     parts = {
         "matrix": matrix_seconds(work, rates),
         "attention": attention_seconds(work, rates, fused=scenario.attention == "flash"),
         "streaming": streaming_seconds(work, rates),
         "routing": routing_seconds(work, rates),
-        "decoding": decoding,
+        "decoding": unpacking_seconds(scenario, work, rates),
         "adapters": adapter_seconds(work, rates),
         "merging": merging_seconds(work, rates) if work.merged or work.normed else 0.0,
     }
     device = sum(parts.values())
-    host = host_seconds(scenario, rates, work, sharded=scenario.zero >= 3 and ranks > 1)
-    busy = together(device, host, sharpness(scenario, rates, work))
+    busy = together(device, asked.host_seconds, asked.sharpness)
     parts["host"] = busy - device
-    parts["tensor_parallel"] = overlap * tensor_parallel_seconds(work, links, tp, pp)
-    parts["expert_parallel"] = overlap * expert_parallel_seconds(scenario, work, links)
+    parts["tensor_parallel"] = asked.overlap * tensor_parallel_seconds(work, links, scenario.tp, scenario.pp)
+    parts["expert_parallel"] = asked.overlap * expert_parallel_seconds(scenario, work, links)
     busy += parts["tensor_parallel"] + parts["expert_parallel"]
-    gathers = zero_seconds(scenario, gathered_weights(scenario, work.sums), links, ranks)
+    gathers = zero_seconds(scenario, asked.gathered, links, ranks)
     copies = activation_seconds(scenario, links)
     parts["zero"] = max(links.exposed * gathers, gathers - busy)
     parts["offload"] = offload_seconds(scenario, shard, links) + max(links.exposed * copies, copies - busy)

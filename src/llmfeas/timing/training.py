@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 from ..contract import Published, hidden
+from ..findings import cached_across_batches
 from ..memory.rollouts import writes_itself
 from ..ranges import Range
 from ..record import dataclass
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..units import GB
 from ..workload.kernels import job_of, multiplies_integers, software_of
 from ..workload.text_tokens import stored_bytes
@@ -160,7 +161,7 @@ def least_job_seconds(scenario: Scenario) -> float:
     rates = rates_of(scenario)
     few, most = (scenario.pp,) * 2 if scenario.was_given("pp") else (1, scenario.model.architecture.layers)
     stages = range(few, 1 + (most if count > 1 else few))
-    each = least_token_seconds(work_of(scenario, rates.tuned), rates, scenario.attention == "flash", stages)
+    each = least_token_seconds(work_of(scenario), rates, scenario.attention == "flash", stages)
     fastest = max(_interval(scenario, by_host).factor for by_host in (False, True))
     return SAFE * tokens * each / (count * fastest)
 

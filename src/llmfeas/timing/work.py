@@ -6,9 +6,10 @@ from functools import lru_cache
 
 from ..autograd.loss import parts_of
 from ..catalog.device import is_mixed
+from ..findings import cached_across_devices
 from ..model.sums import Sums, architecture_sums, trained_sums
 from ..record import dataclass, replace
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from ..workload.kernels import (
     adapts_experts,
     loops_over_experts,
@@ -129,13 +130,15 @@ def _of_others(scenario: Scenario) -> float:
     return passes
 
 
-def work_of(scenario: Scenario, tuned: bool) -> Work:
+def work_of(scenario: Scenario) -> Work:
     """Read off a scenario what a micro-step asks of one device."""
-    return replace(_work_of(scenario, tuned), tokens=scenario.sequences * scenario.pass_tokens / scenario.cp)
+    return replace(
+        _work_of(scenario, scenario.shards > 1), tokens=scenario.sequences * scenario.pass_tokens / scenario.cp
+    )
 
 
-@cached_across_batches
-def _work_of(scenario: Scenario, tuned: bool) -> Work:
+@cached_across_devices
+def _work_of(scenario: Scenario, _spread: bool) -> Work:
     engine, full = scenario.engine_record.training, scenario.checkpointing == "full"
     sums = trained_sums(scenario.model.architecture, scenario.seq_len)
     stage = slowest_stage(sums, scenario.pp)
@@ -149,7 +152,7 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         tokens=0.0,
         seq_len=scenario.seq_len,
         passes=2.0 if scenario.trains_adapters else 3.0,
-        repeated=graded * _repeated(scenario, tuned) + beside,
+        repeated=graded * _repeated(scenario) + beside,
         attention_again=(graded if full or _repeats_scores(scenario) else 0.0) + beside,
         replayed=(graded if full else 0.0) + beside,
         forwards=beside,
@@ -192,12 +195,13 @@ def _turns(scenario: Scenario, sums: Sums) -> float:
     return float(-(-scenario.pass_tokens // (scenario.cp * sums.loop_tokens)))
 
 
-def _repeated(scenario: Scenario, tuned: bool) -> float:
+def _repeated(scenario: Scenario) -> float:
     """Forward passes that checkpointing repeats in products."""
     value = scenario.tables.efficiency.value
     if scenario.checkpointing == "full":
         return value("training.recompute.full")
-    return value("training.recompute.selective") if scenario.checkpointing == "selective" and not tuned else 0.0
+    plain = scenario.engine_record.training.style == "plain"
+    return value("training.recompute.selective") if scenario.checkpointing == "selective" and plain else 0.0
 
 
 def _repeats_scores(scenario: Scenario) -> bool:

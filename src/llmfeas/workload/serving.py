@@ -9,8 +9,9 @@ from ..catalog.joined import Joined
 from ..catalog.quantization import StoredWeights
 from ..catalog.serving_pool import ServingPool
 from ..catalog.tables import Tables
+from ..findings import cached_across_batches
 from ..record import dataclass
-from ..scenario import Scenario, cached_across_batches
+from ..scenario import Scenario
 from .kernels import dialect_of
 from .weights import native_bytes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 """The modules of this package, with the launchers that each speaks of."""
 
 
+@lru_cache(maxsize=64)
 def expressed_by(launcher: str) -> Expressible | None:
     """What a launcher of ours can express; None of another."""
     family = next((module for module, names in FAMILIES.items() if launcher in names), None)
