@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
-from ..settle.layout import PLACES_OF_ENDS
+from ..settle.valid_layout import PLACES_OF_ENDS
 from ..timing.training import TrainingTime
 from .change import Change, Source, change
 
