@@ -11,7 +11,7 @@ from ..ranges import Range
 from ..record import dataclass, replace
 from ..scenario import Scenario, cached_across_batches
 from ..units import format_bytes
-from ..workload.kernels import runs_public_code
+from ..workload.kernels import Code, code_of, runs_public_code
 from ..workload.serving import pool_of, replicas
 from ..workload.weights import weights_file_bytes
 from .inference import InferenceMemory, inference_memory, part_memories
@@ -72,6 +72,9 @@ class Memory(Published):
     """What one device lets a process use."""
     parts: Added[tuple[PartMemory, ...]] = ()
     """Of unequal devices each one, in their order; of equal ones nothing: all hold what the worst holds at most."""
+    code: Added[Code | None] = None
+    """Whose code a training is taken to run: a framework's fused kernels, or the model's public code, with a library's
+    kernels in it, compiled, or as it is; null in inference."""
     device: str = hidden(default="")
     """The name of the worst of unequal devices; empty where they are equal."""
 
@@ -143,6 +146,7 @@ def _training(scenario: Scenario) -> CountedMemory:
         host_bytes=tensors.host_bytes,
         capacity_bytes=scenario.memory_bytes,
         usable_bytes=usable_bytes(scenario),
+        code=code_of(scenario),
     )
     told = (_unmeasured, _unlike, stack_notes, wide_notes, written_notes, refused_notes, _on_drive, _alone)
     notes = (*notes, *(note for say in told for note in say(scenario)))

@@ -66,7 +66,7 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
         _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses) if ways else None,
         ways_topic("To go faster", result.get("faster", [])) if ways else None,
         _machine(result.get("memory_sizes"), told=not uses),
-        assumptions(inputs, envelope["warnings"], result["verdict"]["memory"]),
+        assumptions(inputs, envelope["warnings"], result["verdict"]["memory"], result["memory"].get("code")),
         _warnings([note for note in envelope["warnings"] if not uses or note["code"] != "option-unused"]),
     )
     blocks = tuple(section for section in sections if section is not None)
