@@ -95,6 +95,8 @@ class ExpertRates:
     sharpness: float
     """Exponent of the soft maximum of device and host time in a step of a mixture: between its large products are
     kernels so small, and counts that the host reads, that now one waits and now the other."""
+    added_seconds: float
+    """To add an element of a row's gradient to that of the bias which the row picked."""
     host_seconds_each: float
     """Of one expert, forward and backward, where experts run one after the other."""
 
@@ -221,6 +223,7 @@ def _of_any_device(efficiency: Efficiency, is_cpu: bool) -> tuple[float, float, 
         "host_seconds_per_layer": value("training.host.routing"),
         "host_seconds_waited": value("training.host.routing_waited"),
         "sharpness": max(1.0, value("training.host.sharpness_moe")),
+        "added_seconds": value("training.added_bias"),
         "host_seconds_each": value("training.host.expert"),
     }
     return value("training.moe"), value("training.moe_local"), rest
@@ -232,8 +235,8 @@ def _fused_share(efficiency: Efficiency, device: Device, generation: float, flas
     share = value("training.attention")
     if kind == "scaled":
         share *= value("training.attention_scaled") * generation
-    elif kind == "new" and flash != "vendor":
-        share *= value("training.attention_new")
+    elif kind in ("new", "newest") and flash != "vendor":
+        share *= value(f"training.attention_{kind}")
     elif kind == "standard" and flash != "first" and device.backend == "cuda":
         share *= value("training.attention_second")
     if device.has_low_ceiling:

@@ -14,6 +14,7 @@ from ..workload.kernels import (
     loops_over_experts,
     loops_over_sequences,
     merges_into_experts,
+    picks_biases,
     runs_compiled,
     runs_fused,
     runs_wide,
@@ -75,6 +76,8 @@ class Work:
     """Tokens are sorted to their experts by operators of PyTorch, not by kernels of a framework."""
     score_bytes: float = 20.0
     """Moved for an attention score, all passes together, where scale, mask and softmax are one kernel."""
+    added_biases: float = 0.0
+    """Elements a token of gradients of experts' biases that are added up one row after the other."""
     expert_calls: float = 0.0
     """Experts that are run one after the other in a micro-step."""
     inside_moves: float = 2.0
@@ -167,6 +170,7 @@ def _work_of(scenario: Scenario, tuned: bool) -> Work:
         adapted=adapted,
         adapters=adapted_widths(scenario) if scenario.trains_adapters else NO_ADAPTERS,
         plain_routing=engine.flash != "vendor",
+        added_biases=sums.picked_biases if picks_biases(scenario) and not looped else 0.0,
         uneven=scenario.ep > 1 and not engine.balanced,
         score_bytes=score_bytes(scenario),
         expert_calls=calls * (1 + adapts_experts(scenario) * adapted) if looped else 0.0,
