@@ -69,6 +69,7 @@ ASKS: list[dict[str, object]] = [
     {"model": "byt5-small", "device": "rtx-2080", "task": "inference", "gpu_layers": 0, "concurrency": 8},
     {"model": "kimi-k3", "device": "8xb200", "task": "inference"},
     {"model": "deepseek-v3.2", "device": "64xh100-sxm", "task": "finetune"},
+    {"model": "gpt-oss-20b", "device": "8xh100-sxm", "task": "finetune", "transformers": "5"},
     {"model": "qwen3.6-35b-a3b", "task": "inference"},
     {"model": "qwen3-next-80b-a3b", "task": "inference", "host_memory": "128GiB", "prompt": 2000},
     {"model": "mamba-2.8b", "task": "finetune", "device": "h100-sxm"},

@@ -152,3 +152,17 @@ def test_a_layout_that_cannot_run_is_refused_before_anything_is_walked() -> None
     with pytest.raises(UsageError, match="more stages than the 16 layers"):
         settled("pythia-1b", "h100-sxm", num_devices=1024, task="pretrain", pp=64)
     assert walked_layers.cache_info().misses == before
+
+
+def test_a_sequence_is_spread_over_devices_where_it_is_too_long_for_one() -> None:
+    long = {"task": "pretrain", "seq_len": 131072}
+    found = settled("llama-3.1-405b", "16384xh100-sxm", **long)
+    assert found.cp > 1 and found.num_devices % (found.tp * found.pp * found.cp) == 0
+    assert peak_bytes(found).expected <= 80 * 2**30
+    assert peak_bytes(settled("llama-3.1-405b", "16384xh100-sxm", **long, cp=found.cp // 2)).expected > 80 * 2**30
+
+
+def test_a_sequence_stays_whole_where_it_fits_or_where_somebody_said_so() -> None:
+    assert settled("llama-3.1-8b", "64xh100-sxm", task="pretrain", seq_len=8192).cp == 1
+    assert settled("llama-3.1-405b", "16384xh100-sxm", task="pretrain", seq_len=131072, cp=1).cp == 1
+    assert settled("llama-3.1-8b", "64xh100-sxm", task="finetune", seq_len=131072).cp == 1, "public code spreads none"

@@ -108,7 +108,7 @@ def test_a_loss_in_parts_reads_a_large_vocabulary_again_and_again_whatever_the_t
 def test_public_code_of_today_runs_the_maker_s_attention_where_it_prefers_that() -> None:
     assert flash_of(settled()) == "vendor"
     assert flash_of(settled(transformers="4")) != "vendor"
-    assert flash_of(settled(device="b200")) != "vendor"
+    assert flash_of(settled(device="b200")) == "vendor"
     assert flash_of(settled(task="pretrain")) != "vendor"
     assert flash_of(settled(engine="unsloth")) != "vendor"
     assert flash_of(settled(engine="torchtitan", task="pretrain", device="b200")) == "vendor"
@@ -129,7 +129,7 @@ def test_a_host_that_reads_no_counts_of_tokens_runs_beside_the_kernels_of_expert
 
 
 def test_a_kernel_with_sinks_is_the_maker_s() -> None:
-    asked = {"model": "gpt-oss-20b", "transformers": "5", "device": "b200"}
+    asked = {"model": "gpt-oss-20b", "transformers": "5", "device": "a100-sxm-80gb"}
     assert flash_of(settled(**asked, attention="flash")) == "vendor" != flash_of(settled(**asked))
 
 
@@ -190,3 +190,17 @@ def test_magnitudes_launch_more_than_pairs() -> None:
     asked: dict[str, Any] = {"model": "qwen2.5-1.5b", "device": "h100-sxm", "seq_len": 1024}
     pairs, magnitudes = (sum(parts(**asked, lora_kind=kind).values()) for kind in ("lora", "dora"))
     assert 1.5 * pairs < magnitudes < 4 * pairs
+
+
+def added(**asked: Any) -> float:
+    scenario = settled(model="gpt-oss-20b", device="8xh100-sxm", transformers="5", **asked)
+    return work_of(scenario).added_biases
+
+
+def test_gradients_of_biases_that_rows_picked_are_added_one_after_the_other() -> None:
+    """24 layers, four experts a token, whose biases are as wide as two halves and the stream, 2880 each."""
+    assert added(task="finetune") == 24 * 4 * 3 * 2880
+    assert added(task="lora") == 0, "frozen"
+    assert added(task="finetune", engine="nemo") == 0, "a framework adds them in its products"
+    looped = settled(model="gpt-oss-20b", device="8xh100-sxm", task="finetune", transformers="4")
+    assert work_of(looped).added_biases == 0, "each expert adds up its own"

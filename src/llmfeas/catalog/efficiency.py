@@ -9,7 +9,7 @@ from ..record import dataclass, field
 from .device import BackendId
 from .types import Count, CountOrZero, Identifier, Limits, Positive, PositiveOrZero, Spread, Strict
 
-AttentionKind = Literal["standard", "new", "scaled"]
+AttentionKind = Literal["standard", "new", "newest", "scaled"]
 Factor = Annotated[float, Limits(ge=1, le=100)]
 
 

@@ -71,7 +71,14 @@ def routing(step: DerivedStep) -> Written:
         )
         seconds = f"({seconds} + picking_flop / vector_peak)"
     text = "tokens sorted by their experts and back, a copy for each"
-    formula = f"micro_steps * tokens * copies * unevenness * ({passes} + replayed) * {seconds} / sharing"
+    each = f"copies * unevenness * ({passes} + replayed) * {seconds}"
+    if work.added_biases:
+        inputs += (
+            number("added", work.added_biases * work.stage, "elements a token", "model"),
+            number("adding", rates.experts.added_seconds, "s", EFFICIENCY),
+        )
+        each = f"({each} + added * adding)"
+    formula = f"micro_steps * tokens * {each} / sharing"
     return text, formula, inputs
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from ..contract import ABSENT
 from ..memory.inference import logits_of
@@ -13,7 +14,7 @@ from ..memory.usable import usable_part
 from ..scenario import Scenario
 from ..timing.decode import sequences_per_replica
 from ..walk.live import live_tensors
-from ..workload.kernels import runs_compiled, runs_fused, runs_patched
+from ..workload.kernels import Code
 from ..workload.serving import pool_of
 from .explain_runtime import Summands, runtime_formula
 from .result import Estimate, TensorGroup, Term, TermInput
@@ -64,7 +65,7 @@ def memory_terms(estimate: Estimate) -> Iterator[Term]:
     summands = [number(name.removesuffix("_bytes"), value, "bytes") for name, value in found.items()]
     formula = " + ".join(entry.name for entry in summands)
     text = f"all that is alive at the peak, which is in: {memory.peak_moment}"
-    text += f"; kernels: {_kernels(scenario)}" if scenario.is_training else ""
+    text += f"; kernels: {CODES[memory.code]}" if memory.code else ""
     yield term("memory.peak_bytes", text, formula, summands, peak, "bytes")
     whole = setting(scenario, "memory", memory.capacity_bytes, "bytes")
     text, formula, held = "what a process may use of the device's memory", "memory * share", 0.0
@@ -82,13 +83,13 @@ def memory_terms(estimate: Estimate) -> Iterator[Term]:
     yield term("memory.usable_bytes", text, formula, (whole, share, *reserve), memory.usable_bytes, "bytes")
 
 
-def _kernels(scenario: Scenario) -> str:
-    """Whose code keeps the activations."""
-    if runs_fused(scenario):
-        return "fused, of a training framework"
-    if runs_patched(scenario):
-        return "the model's public code, with a library's kernels in it"
-    return "the model's public code" + (", compiled with its loss" if runs_compiled(scenario) else "")
+CODES: Final[Mapping[Code, str]] = {
+    "fused": "fused, of a training framework",
+    "patched": "the model's public code, with a library's kernels in it",
+    "compiled": "the model's public code, compiled with its loss",
+    "public": "the model's public code",
+}
+"""Whose code keeps the activations."""
 
 
 Component = tuple[str, str, tuple[TermInput, ...], tuple[TensorGroup, ...]]

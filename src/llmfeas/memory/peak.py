@@ -12,7 +12,7 @@ from ..ranges import Range
 from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..units import format_bytes
-from ..workload.kernels import runs_public_code
+from ..workload.kernels import Code, code_of, runs_public_code
 from ..workload.serving import pool_of, replicas
 from ..workload.weights import weights_file_bytes
 from .inference import InferenceMemory, inference_memory, part_memories
@@ -73,6 +73,9 @@ class Memory(Published):
     """What one device lets a process use."""
     parts: Added[tuple[PartMemory, ...]] = ()
     """Of unequal devices each one, in their order; of equal ones nothing: all hold what the worst holds at most."""
+    code: Added[Code | None] = None
+    """Whose code a training is taken to run: a framework's fused kernels, or the model's public code, with a library's
+    kernels in it, compiled, or as it is; null in inference."""
     device: str = hidden(default="")
     """The name of the worst of unequal devices; empty where they are equal."""
 
@@ -144,6 +147,7 @@ def _training(scenario: Scenario) -> CountedMemory:
         host_bytes=tensors.host_bytes,
         capacity_bytes=scenario.memory_bytes,
         usable_bytes=usable_bytes(scenario),
+        code=code_of(scenario),
     )
     notes = (*notes, *_unmeasured(scenario), *_told(scenario, scenario.micro_batch, scenario.global_batch))
     return CountedMemory(found, notes, refusal=writer_refuses(scenario))

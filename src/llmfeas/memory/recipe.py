@@ -19,7 +19,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
     """Types and switches of the walk for a scenario; only written out do adapters leave types to autocast."""
     a, precision, kind = scenario.model.architecture, scenario.precision, scenario.adapter_kind
     eager, adapted = _is_eager(scenario, traits), kind is not None
-    width, fp8 = _base_bytes(scenario, layout), precision in NARROW and layout.scheme.narrow_inputs
+    width, fp8 = _base_bytes(scenario, layout, traits), precision in NARROW and layout.scheme.narrow_inputs
     loss, drops = loss_program(scenario, traits), _dropped(scenario, traits)
     return Recipe(
         weight_bytes=4 if runs_wide(scenario) else width,
@@ -56,10 +56,11 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
     )
 
 
-def _base_bytes(scenario: Scenario, layout: Layout) -> int:
-    """Bytes of a weight as products find it, before autocast."""
+def _base_bytes(scenario: Scenario, layout: Layout, traits: Implementation) -> int:
+    """Bytes of a weight as products find it, before autocast: of 16 bits where blocks are gathered in those."""
     full, mixed = scenario.precision in FULL_PRECISION, is_mixed(scenario.precision)
-    sixteen = scenario.adapter_kind is not None and scenario.base_dtype != "fp32"
+    adapted, gathers = scenario.adapter_kind is not None, runs_fused(scenario) and traits.adapters != "written"
+    sixteen = adapted and (scenario.base_dtype != "fp32" or gathers)
     return 2 if not full and (sixteen or not mixed or layout.pure) else 4
 
 

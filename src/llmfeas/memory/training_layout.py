@@ -245,6 +245,8 @@ def rank_bytes(scenario: Scenario, layout: Layout, moments: PeakCandidates, setu
     weights = float(moments.weight_bytes)
     if setup.recipe.quantized:
         weights = _quantized_bytes(scenario, moments, setup)
+    elif scenario.base_dtype == "fp32" and setup.recipe.weight_bytes == 2:
+        weights += 2.0 * (inventory.elements - inventory.trained)  # held in fp32, gathered in 16 bits
     cast = setup.implementation.adapters in ("parallel", "native") and layout.scheme.weight == 2
     if setup.recipe.adapters and cast and is_mixed(scenario.precision):
         # The framework trains them as it trains a model: 16-bit weights, its gradients, masters.

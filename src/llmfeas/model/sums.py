@@ -88,6 +88,8 @@ class Sums:
     experts: int
     experts_per_token: float
     expert_reads: int
+    picked_biases: float
+    """Elements of the biases of the experts that a token meets, in all layers."""
     """Elements of a token that a routed expert reads: the stream, or fewer where experts have a width of their own."""
     stream_width: float
     """Elements a token that the pointwise operators of one forward move, summed over the layers."""
@@ -193,6 +195,7 @@ def architecture_sums(architecture: Architecture) -> Sums:
         experts=experts.copies if experts else 0,
         experts_per_token=float(experts.uses) if experts else 0.0,
         expert_reads=experts.shape[-1] if experts else 0,
+        picked_biases=sum(n * w.uses * prod(w.shape) for w, n in counted if w.split == "expert" and not w.is_matrix),
         stream_width=sum(n * _stream_width(architecture.hidden, layer) for layer, n in tape.kinds),
         residual_width=sum(n * _residual_width(architecture.hidden, layer) for layer, n in tape.kinds),
         spans=_spans(tape),

@@ -171,10 +171,19 @@ JUDGED = {"unmeasured-speed": "speed", "unmeasured-memory": "memory"}
 """Warnings that say whose range is only judgement."""
 
 
-def assumptions(inputs: Json, warnings: Iterable[Json] = (), memory: str = "fits") -> Topic:
+CODES = {
+    "fused": "A framework's fused kernels; public code keeps more.",
+    "patched": "The model's public code with a library's kernels in it.",
+    "compiled": "The model's public code, compiled with its loss.",
+    "public": "The model's public code; fused kernels would keep less.",
+}
+"""Whose code a training is taken to run."""
+
+
+def assumptions(inputs: Json, warnings: Iterable[Json] = (), memory: str = "fits", code: str | None = None) -> Topic:
     """What nobody gave, and what ranges mean; `--explain` shows each value with its origin.
 
-    `memory`: what the verdict says of it.
+    `memory`: what the verdict says of it; `code`: whose a training runs.
     """
     names = [name.replace("_", "-") for name, _, _ in _assumed(inputs) if name in SHOWN_ABOVE]
     listed = f"{', '.join(glued(name) for name in names)}, as above" if names else "nothing that is shown above"
@@ -182,7 +191,8 @@ def assumptions(inputs: Json, warnings: Iterable[Json] = (), memory: str = "fits
     text = f"{listed}; --explain tells why. {_meaning(codes)}"
     sure = memory == "fits" and "may-spill" not in codes
     host = "may-spill" in codes
-    sentences = (*_left_free(inputs), *_chosen_to_fit(inputs, sure=sure, host=host), text)
+    said = [CODES[code]] if code in CODES else []
+    sentences = (*said, *_left_free(inputs), *_chosen_to_fit(inputs, sure=sure, host=host), text)
     return Topic(label="Assumed", paragraphs=lines_of(sentences, "dim"))
 
 

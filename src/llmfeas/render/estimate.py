@@ -64,7 +64,7 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
         ways_topic("To go faster", result.get("faster", [])) if ways else None,
         None if in_full else _asked_for(inputs["task"]["value"]),
         _machine(result.get("memory_sizes"), told=not uses),
-        assumptions(inputs, envelope["warnings"], result["verdict"]["memory"]),
+        assumptions(inputs, envelope["warnings"], result["verdict"]["memory"], result["memory"].get("code")),
         _warnings([note for note in envelope["warnings"] if not uses or note["code"] != "option-unused"]),
     )
     blocks = tuple(section for section in sections if section is not None)

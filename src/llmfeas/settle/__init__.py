@@ -23,7 +23,7 @@ from ..scenario import BATCH, Origin, Scenario
 from ..units import digits
 from ..workload.parameters import parameters
 from . import engine as engines
-from . import formats, layout, lengths, recipe, requests, said
+from . import formats, layout, lengths, recipe, requests, said, served, valid_layout
 from .cache import needs_fused, settle_cache, settle_passes
 from .draft import Draft
 from .experts import settle_experts
@@ -319,14 +319,14 @@ def _settled(catalog: Catalog, asked: tuple[str, ...], recorded: Any, *items: An
     scenario = Scenario(**draft.values, tables=catalog.tables, origins=draft.origins)
     is_open = scenario.is_training and scenario.num_devices > 1 and engine.training.layout != "batches"
     if not scenario.is_training:
-        scenario = layout.serving_layout(scenario, draft, engine.serving.split)
+        scenario = served.serving_layout(scenario, draft, engine.serving.split)
     scenario = scenario if is_open else within_what_is_free(_laid_out(scenario, draft))
     is_open = is_open or formats.is_open(scenario, draft)
     return Resolution(scenario, backend, tuple(draft.warnings), catalog.digest, draft if is_open else None)
 
 
 def _settle_training(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:
-    layout.check_engine(draft, engine)
+    valid_layout.check_engine(draft, engine)
     recipe.settle_training_recipe(draft, model, engine, catalog)
     settle_moved(draft, model, engine, catalog)
     lengths.settle_sequence(draft, model)
@@ -385,7 +385,7 @@ def _for_requests(known: Resolution, concurrency: int) -> Scenario:
 
 def _laid_out(scenario: Scenario, draft: Draft) -> Scenario:
     check_pools(scenario)
-    layout.check_layout(scenario)
+    valid_layout.check_layout(scenario)
     origin: Origin = "derived" if scenario.num_devices > 1 else "default"
     settled = {name: origin for name in ("tp", "pp", "interleave", "ep", "cp") if not draft.was_given(name)}
     batch = {"global_batch": lengths.MANY} if scenario.is_training else {}

@@ -1,135 +1,20 @@
-"""How a job is spread over devices: validity of a layout, and the choice of one where the user left it open."""
+"""How a job is spread over devices where the user left it open."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
-from math import gcd, inf, isqrt
+from math import gcd, inf
 from typing import Any
 
-from ..catalog.architecture import Architecture, Model
-from ..catalog.engine import Engine
-from ..catalog.joined import Joined
+from ..catalog.architecture import Model
 from ..errors import UsageError
 from ..ranges import Range
 from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..workload.kernels import runs_fused
-from ..workload.serving import peers
 from .draft import Draft
 from .lengths import OF_TEXTS
-
-MAX_SHOWN = 12
-PLACES_OF_ENDS = 2
-"""Embedding and head can stand where a layer would in a pipeline (Megatron Core:
-account_for_embedding_in_pipeline_split)."""
-
-
-@lru_cache(maxsize=256)
-def _divisors(number: int, limit: int) -> tuple[int, ...]:
-    """Divisors up to a limit, the least first: each below the root with the one above it."""
-    low = [each for each in range(1, isqrt(number) + 1) if number % each == 0]
-    both = (*low, *(number // each for each in reversed(low) if each * each != number))
-    return tuple(each for each in both if each <= limit)
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    shown = ", ".join(str(number) for number in numbers[:MAX_SHOWN])
-    return shown + (", ..." if len(numbers) > MAX_SHOWN else "")
-
-
-def tensor_parallel_sizes(architecture: Architecture, limit: int) -> list[int]:
-    """The tensor-parallel sizes up to `limit` that divide the heads; kv heads divide or are copied."""
-    kv = architecture.kv_heads
-    return [
-        tp
-        for tp in _divisors(architecture.heads, limit)
-        if architecture.mla is not None or kv % tp == 0 or tp % kv == 0
-    ]
-
-
-def _refusal(message: str, works: str) -> UsageError:
-    return UsageError("impossible-layout", message, works)
-
-
-def check_engine(draft: Draft, engine: Engine) -> None:
-    """Refuse to divide layers where the engine divides batches alone.
-
-    Raises:
-        UsageError: naming the options.
-    """
-    divided = [f"--{name} {draft.given[name]}" for name in ("tp", "pp", "cp", "ep") if draft.given.get(name, 1) != 1]
-    if divided and engine.training.layout == "batches":
-        raise _refusal(
-            f"{' '.join(divided)}: {engine.id} divides batches over devices, never a layer",
-            "leave that out, or take another --engine",
-        )
-
-
-def check_layout(scenario: Scenario) -> None:
-    """Refuse a layout that cannot run, naming the sizes that would.
-
-    Raises:
-        UsageError: where tp does not divide the heads, pp exceeds the layers, ep the experts, or the product the count.
-    """
-    model, architecture, n = scenario.model, scenario.model.architecture, scenario.num_devices
-    tp, pp, cp, ep = scenario.tp, scenario.pp, scenario.cp, scenario.ep
-    _check_parts(scenario)
-    if tp == pp == cp == ep == scenario.interleave == 1:
-        return
-    if n % (tp * pp * cp):
-        raise _refusal(
-            f"tp {tp} x pp {pp} x cp {cp} = {tp * pp * cp} does not divide {n} devices",
-            f"the product may be {_listed(_divisors(n, n))}",
-        )
-    sizes = tensor_parallel_sizes(architecture, max(tp, 1024))
-    if tp not in sizes:
-        raise _refusal(f"--tp {tp} does not divide the {architecture.heads} heads of {model.name}", _works("tp", sizes))
-    if pp > architecture.layers:
-        raise _refusal(
-            f"--pp {pp} is more stages than the {architecture.layers} layers of {model.name}",
-            f"use at most {architecture.layers}",
-        )
-    chunks = architecture.layers + PLACES_OF_ENDS
-    if scenario.interleave > 1 and pp * scenario.interleave > chunks:
-        raise _refusal(
-            f"--pp {pp} x --interleave {scenario.interleave} is more chunks than the {architecture.layers} layers, "
-            "the embedding and the head",
-            f"use --interleave {max(1, chunks // pp)} or less",
-        )
-    if scenario.is_training and scenario.seq_len % cp:
-        raise _refusal(
-            f"--cp {cp} does not divide the sequence of {scenario.seq_len} tokens",
-            _works("cp", _divisors(scenario.seq_len, 64)),
-        )
-    _check_experts(scenario, ep)
-
-
-def _check_parts(scenario: Scenario) -> None:
-    if isinstance(scenario.device, Joined) and (scenario.pp != scenario.num_devices or scenario.disaggregate):
-        raise _refusal(
-            f"unequal devices take layers one after the other: {scenario.num_devices} stages of a pipeline",
-            "leave --tp, --pp and --disaggregate out",
-        )
-
-
-def _works(name: str, sizes: Sequence[int]) -> str:
-    return f"--{name} may be {_listed(sizes)}"
-
-
-def _check_experts(scenario: Scenario, ep: int) -> None:
-    if ep == 1:
-        return
-    experts = scenario.model.architecture.experts
-    if experts is None:
-        raise _refusal(f"--ep {ep}: {scenario.model.name} has no experts", "leave --ep out")
-    ranks = scenario.num_devices // scenario.pp
-    if ep not in (works := [size for size in _divisors(experts.count, experts.count) if ranks % size == 0]):
-        over = f"{ranks} devices" + (f" of each of {scenario.pp} stages" if scenario.pp > 1 else "")
-        raise _refusal(f"--ep {ep} does not divide the {experts.count} experts over {over}", _works("ep", works))
-    if not (scenario.is_training or scenario.engine_record.serving.shares_experts) and peers(scenario) > 1:
-        text = f"--ep {ep} beyond --tp {scenario.tp}: copies of a model share no experts under {scenario.engine}"
-        raise _refusal(text, "use --engine vllm, sglang or tensorrt-llm, or --ep no larger than --tp")
+from .valid_layout import check_layout, divisors, tensor_parallel_sizes
 
 
 def default_zero(engine_zero: int, num_devices: int) -> int:
@@ -143,11 +28,14 @@ def default_ep(model: Model, num_devices: int, tp: int, pp: int) -> int:
     if experts is None or num_devices == 1:
         return 1
     ranks = max(1, num_devices // (tp * pp))
-    return max(size for size in _divisors(experts.count, ranks) if ranks % size == 0)
+    return max(size for size in divisors(experts.count, ranks) if ranks % size == 0)
 
 
 CONTEXT_PARALLEL_TOKENS = 8192
 """Tokens of a sequence that a rank keeps at least when a sequence is spread over several."""
+
+FEWEST_TOKENS = 4096
+"""The same where sequences are spread because nothing else fits."""
 
 
 MOST_SPLITTING = 8
@@ -166,7 +54,7 @@ MAX_STAGES = 128
 def _with_cp(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
     """Spread sequences over ranks that a given global batch would leave idle (context parallel); 0: none was given."""
     ranks = scenario.num_devices // (scenario.tp * scenario.pp)
-    if draft.was_given("cp") or not batch or ranks <= batch or ranks % batch:
+    if scenario.cp > 1 or draft.was_given("cp") or not batch or ranks <= batch or ranks % batch:
         return scenario
     cp = ranks // batch
     if scenario.seq_len % cp or scenario.seq_len // cp < CONTEXT_PARALLEL_TOKENS:
@@ -174,16 +62,29 @@ def _with_cp(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
     return replace(scenario, cp=cp)
 
 
+def _is_whole(scenario: Scenario) -> bool:
+    """Whether a model is not divided: by what fine-tunes public code (accelerate, TRL, torchrun)."""
+    return scenario.task != "pretrain" and not runs_fused(scenario)
+
+
+def longer_spread(scenario: Scenario, draft: Draft) -> Iterator[Scenario]:
+    """Yield the same with each sequence over more and more devices: one may be too long for its own."""
+    if draft.was_given("cp") or _is_whole(scenario):
+        return
+    most = min(scenario.num_devices, scenario.seq_len // FEWEST_TOKENS)
+    sizes = [size for size in divisors(gcd(scenario.num_devices, scenario.seq_len), most) if size & (size - 1) == 0]
+    yield from (replace(scenario, cp=size) for size in sizes[1:])
+
+
 def _candidates(scenario: Scenario, draft: Draft) -> Iterator[tuple[int, int]]:
     """Yield (tp, pp), least splitting first, tensor parallel inside a node before pipeline stages."""
     architecture, n = scenario.model.architecture, scenario.num_devices
     node = min(scenario.devices_per_node, n)
     sizes = [s for s in tensor_parallel_sizes(architecture, min(node, 16)) if s & (s - 1) == 0]
-    # What fine-tunes public code (accelerate, TRL, torchrun) divides neither matrices nor layers.
-    whole = scenario.task != "pretrain" and not runs_fused(scenario)
+    whole = _is_whole(scenario)
     tps = [scenario.tp] if draft.was_given("tp") else [1] if whole else sizes
     # Who shards weights (ZeRO-3, FSDP) has no pipeline.
-    stages = [1] if whole or scenario.zero >= 3 else _divisors(n, min(architecture.layers, MAX_STAGES))
+    stages = [1] if whole or scenario.zero >= 3 else divisors(n, min(architecture.layers, MAX_STAGES))
     pps = [scenario.pp] if draft.was_given("pp") else stages
     ep = scenario.ep if architecture.experts else 1
     if scenario.zero == 0 and scenario.engine_record.training.zero > 0 and not draft.was_given("zero"):
@@ -214,34 +115,51 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
 
     The first that surely fits, else the first whose expected peak does. An engine that aims at the fastest layout
     splits up to MOST_SPLITTING times as much as it must where that is faster, or where it surely fits and the fastest
-    may not; others, and who shards all weights, no more than they must. Where nothing fits, the layout with the
-    smallest peak is taken; where not even weights and states do, the one with the least of them. `batch` is a global
-    batch that was given, else 0. Raises UsageError where none can run, all for one reason.
+    may not; others, and who shards all weights, no more than they must. Where nothing fits, sequences are spread too,
+    over as few devices as it takes; where that does not help, the layout with the smallest peak is taken, or, where not
+    even weights and states fit, the one with the least of them. `batch` is a global batch that was given, else 0.
+    Raises UsageError where none can run, all for one reason.
     """
     if scenario.num_devices == 1:
         return scenario
     if _is_said(scenario, draft):
         return _chunked(_completed(scenario, draft, batch), draft, judge)
-    laid_out, zeros = layouts(scenario, draft, batch), _zero_stages(scenario, draft)
+    laid_out = layouts(scenario, draft, batch)
     _check_any(laid_out)
-    # A quantized base is divided only where it must be: few programs can.
-    searches = (judge.fastest and scenario.zero < 3) or (len(zeros) > 1 and scenario.method != "qlora")
     if all(judge.hopeless(candidate) for candidate in laid_out):
         return min(laid_out, key=judge.floor_bytes)
-    fitting: list[tuple[Scenario, bool]] = []
     peaks: dict[float, Scenario] = {}
+    chosen = _chosen(laid_out, draft, judge, peaks)
+    longer = [] if chosen else list(longer_spread(scenario, draft))
+    if longer and not _chosen(layouts(longer[-1], draft, batch), draft, judge, {}):
+        longer = []  # even the most devices do not help
+    spread = (_chosen(layouts(each, draft, batch), draft, judge, {}) for each in longer)
+    return chosen or next(filter(None, spread), None) or peaks[min(peaks)]
+
+
+def _chosen(laid_out: Sequence[Scenario], draft: Draft, judge: Judge, peaks: dict[float, Scenario]) -> Scenario | None:
+    """The one of these layouts that is taken; None where none fits."""
+    # A quantized base is divided only where it must be: few programs can.
+    several = len({each.zero for each in laid_out}) > 1 and laid_out[0].method != "qlora"
+    searches = (judge.fastest and laid_out[0].zero < 3) or several
+    fitting: list[tuple[Scenario, bool]] = []
     for candidate, sure in _fitting(laid_out, draft, judge, peaks):
         if sure and not searches:
             return candidate
         fitting.append((candidate, sure))
     if not fitting:
-        return peaks[min(peaks)]
+        return None
     return _worthiest(fitting, judge) if searches else fitting[0][0]
 
 
 def first_fitting(scenario: Scenario, draft: Draft, judge: Judge, batch: int) -> Scenario | None:
     """The layout that splits least of those that fit; None where none does. What is chosen fits if any does."""
-    return next((fits for fits, _ in _fitting(layouts(scenario, draft, batch), draft, judge, {})), None)
+    for each in (scenario, *longer_spread(scenario, draft)):
+        laid_out = layouts(each, draft, batch)
+        found = next((fits for fits, _ in _fitting(laid_out, draft, judge, {})), None)
+        if found or all(judge.hopeless(candidate) for candidate in laid_out):
+            return found
+    return None
 
 
 def _fitting(
@@ -370,31 +288,3 @@ def _completed(scenario: Scenario, draft: Draft, batch: int) -> Scenario:
     if not draft.was_given("ep") and runs_fused(scenario):
         settled["ep"] = default_ep(scenario.model, scenario.num_devices, scenario.tp, scenario.pp)
     return replace(scenario, **settled)
-
-
-def serving_layout(scenario: Scenario, draft: Draft, split: str) -> Scenario:
-    """Spread one serving instance over all devices, by tensors or layers as the engine does, or a copy on each."""
-    n = gcd(*scenario.pools) // scenario.cp
-    if n <= 1 or split == "copies" or (draft.was_given("tp") and draft.was_given("pp")):
-        return scenario
-    tp = _instance_tp(scenario, n) if split == "tensors" else 1
-    pp = _stages(scenario, n // tp)
-    if draft.was_given("tp") and scenario.tp != tp:
-        tp, pp = scenario.tp, 1 if n % scenario.tp else _stages(scenario, n // scenario.tp)
-    elif draft.was_given("pp") and scenario.pp != pp:
-        left, pp = n // scenario.pp, scenario.pp
-        fits = n % pp == 0 and left in tensor_parallel_sizes(scenario.model.architecture, left)
-        tp = left if fits else 1
-    return replace(scenario, tp=tp, pp=pp)
-
-
-def _instance_tp(scenario: Scenario, n: int) -> int:
-    """The most devices of a node that divide the tensors, and `n`."""
-    sizes = tensor_parallel_sizes(scenario.model.architecture, n)
-    return max(size for size in sizes if n % size == 0 and (size <= scenario.devices_per_node or size == 1))
-
-
-def _stages(scenario: Scenario, devices: int) -> int:
-    """The largest number of stages that divides the devices, is within the layers and leaves ep its ranks."""
-    layers, n, ep = scenario.model.architecture.layers, scenario.num_devices, scenario.ep
-    return max((pp for pp in _divisors(devices, layers) if n // pp % ep == 0), default=1)

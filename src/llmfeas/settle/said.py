@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import LlmfeasError
 from ..scenario import Origin, Scenario
-from . import layout, lengths
+from . import layout, lengths, valid_layout
 from .draft import Draft
 from .engine import PLACES
 
@@ -45,7 +45,8 @@ def may_choose(
     """
     batch = {"micro_batch": rest.get("micro_batch", 0) or 1, "global_batch": lengths.MANY}
     probe = scenario.with_batch(batch, {})
-    for laid_out in layout.layouts(probe, draft, rest.get("global_batch", 0)):
+    spread = (probe, *layout.longer_spread(probe, draft))
+    for laid_out in (found for each in spread for found in layout.layouts(each, draft, rest.get("global_batch", 0))):
         for each in layout.with_fewer_chunks(laid_out, draft):
             if all(getattr(each, name) == value for name, value in wanted.items() if name not in BATCHES):
                 batches = _batches(each, rest, recorded)
@@ -58,7 +59,7 @@ def _batches(scenario: Scenario, rest: Mapping[str, Any], recorded: Mapping[str,
     """The batch that a layout would get; none where it is refused."""
     draft = Draft(rest, recorded)
     try:
-        layout.check_layout(scenario)
+        valid_layout.check_layout(scenario)
         lengths.settle_batches(draft, scenario)
     except LlmfeasError:
         return {}

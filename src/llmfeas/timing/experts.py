@@ -52,6 +52,11 @@ def picking_flop(work: Work) -> float:
     return PICKING_FLOP * work.sums.expert_reads if work.plain_routing else 0.0
 
 
+def bias_seconds(work: Work, rates: TrainingRates) -> float:
+    """Add up the gradients of experts' biases, which rows had picked: many rows to one, one after the other."""
+    return work.added_biases * work.tokens * work.stage / work.divisor * rates.experts.added_seconds
+
+
 def routing_seconds(work: Work, rates: TrainingRates) -> float:
     """Sort the tokens by their experts and back, a copy for each: moved, and picked row by row by PyTorch."""
     sums = work.sums
@@ -60,7 +65,8 @@ def routing_seconds(work: Work, rates: TrainingRates) -> float:
     copies = work.met * work.tokens * sums.experts_per_token * sums.moe_layers * work.stage / work.divisor
     passes = 1 + 2 * work.graded + work.replayed
     moved = copy_bytes(work) * routing_widths(work, rates) / rates.memory
-    return fullest(work, rates) * copies * passes * (moved + picking_flop(work) / rates.vector)
+    seconds = passes * (moved + picking_flop(work) / rates.vector)
+    return fullest(work, rates) * copies * seconds + bias_seconds(work, rates)
 
 
 def expert_parallel_seconds(scenario: Scenario, work: Work, links: Links) -> float:

@@ -89,6 +89,8 @@ class ExpertRates:
     """Work of the fullest rank over the mean where nobody balances tokens over experts by force."""
     merged_bytes: float
     """Bytes moved for one weight of stacked experts and pass where adapters are merged into them."""
+    added_seconds: float
+    """To add an element of a row's gradient to that of the bias which the row picked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +243,7 @@ def _of_any_device(efficiency: Efficiency, is_cpu: bool) -> tuple[float, float, 
         "moves_plain": value("training.routing.plain"),
         "imbalance": value("training.imbalance"),
         "merged_bytes": value("training.merged_bytes"),
+        "added_seconds": value("training.added_bias"),
     }
     return value("training.moe"), value("training.moe_local"), rest
 
@@ -251,8 +254,8 @@ def _fused_share(efficiency: Efficiency, device: Device, generation: float, flas
     share = value("training.attention")
     if kind == "scaled":
         share *= value("training.attention_scaled") * generation
-    elif kind == "new" and flash != "vendor":
-        share *= value("training.attention_new")
+    elif kind in ("new", "newest") and flash != "vendor":
+        share *= value(f"training.attention_{kind}")
     elif kind == "standard" and flash != "first" and device.backend == "cuda":
         share *= value("training.attention_second")
     if device.has_low_ceiling:

@@ -15,6 +15,7 @@ from ..workload.kernels import (
     loops_over_experts,
     loops_over_sequences,
     merges_into_experts,
+    picks_biases,
     runs_compiled,
     runs_fused,
     runs_wide,
@@ -76,6 +77,8 @@ class Work:
     """Tokens are sorted to their experts by operators of PyTorch, not by kernels of a framework."""
     score_bytes: float = 20.0
     """Moved for an attention score, all passes together, where scale, mask and softmax are one kernel."""
+    added_biases: float = 0.0
+    """Elements a token of gradients of experts' biases that are added up one row after the other."""
     expert_calls: float = 0.0
     """Experts that are run one after the other in a micro-step."""
     inside_moves: float = 2.0
@@ -145,7 +148,6 @@ def _work_of(scenario: Scenario, _spread: bool) -> Work:
     traits = traits_of(scenario) if sums.experts else None
     beside, graded = forwards_beside(scenario), graded_share(scenario)
     kind, adapted = scenario.adapter_kind, adapted_share(scenario)
-    calls = sums.moe_layers * sums.experts / scenario.ep
     looped, merged = loops_over_experts(scenario), merges_into_experts(scenario)
     return Work(
         sums=sums,
@@ -170,9 +172,10 @@ def _work_of(scenario: Scenario, _spread: bool) -> Work:
         adapted=adapted,
         adapters=adapted_widths(scenario) if scenario.trains_adapters else NO_ADAPTERS,
         plain_routing=engine.flash != "vendor",
+        added_biases=sums.picked_biases if picks_biases(scenario) and not looped else 0.0,
         uneven=scenario.ep > 1 and not engine.balanced,
         score_bytes=score_bytes(scenario),
-        expert_calls=calls * (1 + adapts_experts(scenario) * adapted) if looped else 0.0,
+        expert_calls=_expert_calls(scenario, sums, adapted) if looped else 0.0,
         inside_moves=CLAMPED_MOVES if traits is not None and traits.gate_up == "clamped" else 2.0,
         wide_experts=sums.experts > 0 and widens_experts(scenario),
         broadcast=sums.broadcast_width if sums_products(scenario) else 0.0,
@@ -186,6 +189,11 @@ added (10 widths of a half), both halves taken apart and clamped (6), gate scale
 added to the other and both multiplied (5), in all 28; backward some 50. A pass of three is a third of it, of three
 widths.
 """
+
+
+def _expert_calls(scenario: Scenario, sums: Sums, adapted: float) -> float:
+    """Experts of one rank that a loop runs in a micro-step, and their adapters."""
+    return sums.moe_layers * sums.experts / scenario.ep * (1 + adapts_experts(scenario) * adapted)
 
 
 def _turns(scenario: Scenario, sums: Sums) -> float:

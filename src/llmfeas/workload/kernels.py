@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from ..catalog.architecture import Architecture
 from ..catalog.device import is_mixed
@@ -89,6 +90,18 @@ def runs_public_code(scenario: Scenario) -> bool:
     return not kernels_of(scenario) and scenario.engine_record.training.kernels == "frameworks"
 
 
+Code = Literal["fused", "patched", "compiled", "public"]
+"""Whose code a training runs: a framework's own on fused kernels, or the model's public code: with a library's kernels
+in it, compiled, or as it is."""
+
+
+def code_of(scenario: Scenario) -> Code:
+    """Whose code a training is taken to run."""
+    if runs_fused(scenario):
+        return "fused"
+    return "patched" if runs_patched(scenario) else "compiled" if runs_compiled(scenario) else "public"
+
+
 def launched_singly(scenario: Scenario) -> bool:
     """Whether the host launches the kernels of public code one by one: as it is, or with some operators replaced.
 
@@ -165,6 +178,13 @@ def merges_into_experts(scenario: Scenario) -> bool:
     if scenario.model.architecture.experts is None or not scenario.trains_adapters:
         return False
     return traits_of(scenario).expert_adapters == "merged" and scenario.lora_targets == "all-linear"
+
+
+def picks_biases(scenario: Scenario) -> bool:
+    """Whether each row that an expert reads picks its bias by a number, so that gradients of biases are added up row by
+    row (transformers 5.17, integrations/moe.py: `bias[expert_ids]`, whose backward is index_put).
+    """
+    return not scenario.trains_adapters and runs_stacks(scenario)
 
 
 def widens_experts(scenario: Scenario) -> bool:

@@ -9,7 +9,7 @@ from ...catalog.store import Catalog
 from ...feasibility.result import Estimate
 from ...record import replace
 from ...scenario import Scenario
-from ...settle.layout import PLACES_OF_ENDS
+from ...settle.valid_layout import PLACES_OF_ENDS
 from ..writable import expressions, is_surely_written, is_written
 from .change import AUTO, FULL, Change, change
 

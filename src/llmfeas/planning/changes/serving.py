@@ -12,7 +12,7 @@ from ...feasibility.verdict import SOFTWARE_ORDER
 from ...memory.inference import pads_experts
 from ...memory.rollouts import colocated_bytes
 from ...scenario import Scenario
-from ...settle.layout import tensor_parallel_sizes
+from ...settle.valid_layout import tensor_parallel_sizes
 from ...workload.serving import peers, replicas, shares_memory
 from .change import AUTO, Change, Source, change
 

@@ -29,7 +29,7 @@ from ...model.sums import architecture_sums
 from ...record import dataclass, replace
 from ...scenario import Scenario
 from ...settle import hardware_named, resolution
-from ...settle.layout import tensor_parallel_sizes
+from ...settle.valid_layout import tensor_parallel_sizes
 from ...timing.serving_floor import most_flop_per_s, widest_flop_per_s
 from ...workload.lengths import lengths_of
 from ..asked import REFUSALS
