@@ -8,6 +8,7 @@ parameters that differ by up to 2 %, after several times as many evaluations: th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import lstsq
@@ -22,6 +23,8 @@ LARGEST_STEP = 0.7
 """The most that a round moves a parameter, in logarithms."""
 HUBER = 0.35
 """Log error beyond which a residual counts linearly."""
+REWEIGHTED, SETTLED = 20, 1e-4
+"""Rounds of a problem without some rows at most, and the move (logarithm) below which it is solved."""
 
 
 def loss(residuals: Array, weights: Array, stretch: Array, pulls: Array) -> float:
@@ -29,6 +32,54 @@ def loss(residuals: Array, weights: Array, stretch: Array, pulls: Array) -> floa
     size = np.abs(residuals)
     robust = np.where(size <= HUBER, size**2, HUBER * (2 * size - HUBER))
     return float(weights @ robust + pulls @ stretch**2)
+
+
+@dataclass(frozen=True, slots=True)
+class Tangent:
+    """Residuals around a point, to first order: what they are there, and how each parameter moves them."""
+
+    point: Array
+    residuals: Array
+    slopes: Array
+    """A row of them for each residual, a column for each parameter."""
+
+    def without(self, rows: Sequence[int], weights: Sequence[float], centres: Array, pulls: Array) -> list[float]:
+        """The parameters of least loss without some rows, as far as the tangent says: no residual is computed anew."""
+        kept = np.setdiff1d(np.arange(len(self.residuals)), rows)
+        base, slopes, weight = self.residuals[kept], self.slopes[kept], np.array(weights, dtype=float)[kept]
+        point, moved = self.point, np.zeros(len(self.point))
+        for _ in range(REWEIGHTED):
+            scale = weight * np.minimum(1.0, HUBER / np.maximum(np.abs(base + slopes @ moved), 1e-300))
+            curved = slopes.T @ (slopes * scale[:, None]) + np.diag(pulls)
+            before = moved
+            moved = -np.linalg.solve(curved, slopes.T @ (scale * base) + pulls * (self.point - centres))
+            if np.max(np.abs(moved - before)) < SETTLED:
+                break
+        point = point + moved
+        return [float(x) for x in point]
+
+
+def _step(base: Array, slopes: Array, weight: Array, pull: Array, stretch: Array) -> Array:
+    """The step of one linearised problem, in which residuals beyond the bound count less."""
+    scale = np.sqrt(weight * np.minimum(1.0, HUBER / np.maximum(np.abs(base), 1e-300)))
+    rows = np.vstack((slopes * scale[:, None], np.diag(np.sqrt(pull))))
+    return np.asarray(-lstsq(rows, np.concatenate((base * scale, np.sqrt(pull) * stretch)))[0])
+
+
+def tangent(residuals: Residuals, at: Sequence[float], felt: Sequence[Sequence[int]], count: int) -> Tangent:
+    """The tangent of so many residuals at a point; `felt` as in `minimised`."""
+    point = np.array(at, dtype=float)
+    base = np.array(residuals(point, range(count)))
+    return Tangent(point, base, np.column_stack([_slope(residuals, point, base, *each) for each in enumerate(felt)]))
+
+
+def _slope(residuals: Residuals, point: Array, base: Array, index: int, felt: Sequence[int]) -> Array:
+    """How a parameter moves each residual, by the rows that it moves at all."""
+    column, rows, shifted = np.zeros(len(base)), list(felt), point.copy()
+    shifted[index] += STEP
+    if rows:
+        column[rows] = (np.array(residuals(shifted, rows)) - base[rows]) / STEP
+    return column
 
 
 def minimised(
@@ -48,23 +99,14 @@ def minimised(
 
     everything = range(len(weight))
 
-    def moved(base: Array, index: int) -> Array:
-        column, rows, shifted = np.zeros(len(weight)), list(felt[index]), point.copy()
-        shifted[index] += STEP
-        if rows:
-            column[rows] = (np.array(residuals(shifted, rows)) - base[rows]) / STEP
-        return column
-
     def at(place: Array) -> tuple[Array, float]:
         found = np.array(residuals(place, everything))
         return found, loss(found, weight, place - middle, pull)
 
     base, best = at(point)
     for _ in range(rounds):
-        columns = [moved(base, index) for index in range(len(point))]
-        scale = np.sqrt(weight * np.minimum(1.0, HUBER / np.maximum(np.abs(base), 1e-300)))
-        rows = np.vstack((np.column_stack(columns) * scale[:, None], np.diag(np.sqrt(pull))))
-        step = -lstsq(rows, np.concatenate((base * scale, np.sqrt(pull) * (point - middle))))[0]
+        slopes = np.column_stack([_slope(residuals, point, base, *each) for each in enumerate(felt)])
+        step = _step(base, slopes, weight, pull, point - middle)
         for _ in range(6):
             trial = point + np.clip(step, -LARGEST_STEP, LARGEST_STEP)
             found, value = at(trial)

@@ -155,6 +155,7 @@ PREFILL: Mapping[str, Centre] = {
     "prefill.rocm.cdna1": (0.6, 0.5),
     "prefill.sycl": (0.35, 0.4),
     "prefill.vulkan": (0.35, 0.4),
+    "prefill.vulkan.rdna4": (0.8, 0.4),
     "prefill.sycl_moe": (0.7, 0.4),
     "prefill.sycl_moe_fill": (120.0, 0.7),
     "prefill.attention.sycl": (0.1, 0.7),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from calibration.least_squares import HUBER, loss, minimised
+from calibration.least_squares import HUBER, loss, minimised, tangent
 
 
 def test_known_parameters_come_back() -> None:
@@ -43,6 +43,24 @@ def test_one_odd_row_does_not_bend_the_rest() -> None:
 def test_without_rows_a_parameter_stays_at_its_centre() -> None:
     found = minimised(lambda point, rows: [0.0 for _ in rows], [2.0], [1.0], [0.7], [1.0], 10, [()])
     assert found == pytest.approx([0.7], abs=1e-4)
+
+
+def test_what_is_left_out_is_as_if_it_had_never_been_fitted() -> None:
+    """Two sources that disagree, one row far off: without the second the first alone is met."""
+    logs = [0.1, 0.2, 0.3, 1.0, 1.1, 4.0]
+
+    def residuals(point: Sequence[float], asked: Sequence[int]) -> list[float]:
+        return [point[0] - logs[row] for row in asked]
+
+    centres, pulls = np.array([0.0, 0.7]), np.array([1e-3, 1.0])
+    felt, weights = [range(6), ()], [1.0] * 6
+    whole = minimised(residuals, centres, weights, centres, pulls, 30, felt)
+    around = tangent(residuals, whole, felt, 6)
+    without = around.without([3, 4, 5], weights, centres, pulls)
+    alone = minimised(residuals, centres, weights[:3], centres, pulls, 30, [range(3), ()])
+    assert without == pytest.approx(alone, abs=1e-3)
+    assert abs(without[0] - 0.2) < 0.01 < whole[0] - 0.2
+    assert without[1] == pytest.approx(0.7)
 
 
 def test_loss_is_linear_beyond_the_bound() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from llmfeas.errors import UsageError
 from llmfeas.feasibility.result import Estimate
-from llmfeas.feasibility.served_load import transfer_seconds
 from llmfeas.planning.answer import bare_answer
+from llmfeas.timing.served import transfer_seconds
 
 SERVED: dict[str, object] = {
     "model": "llama-3-8b", "device": "h100-sxm", "task": "inference", "engine": "vllm", "prompt": 4000, "output": 200,

@@ -66,7 +66,7 @@ def test_what_is_written_under_a_load_is_one_figure() -> None:
 
 
 def test_no_load_is_followed_before_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llmfeas.feasibility.served_load.load", lambda *_: pytest.fail("followed"))
+    monkeypatch.setattr("llmfeas.timing.served.load", lambda *_: pytest.fail("followed"))
     found = served(concurrency=7)
     assert found.verdict.status == "feasible" and found.unloaded_speed.expected > 0
 

@@ -159,6 +159,18 @@ def test_the_sure_share_is_one_that_nothing_speaks_against() -> None:
     assert more.verdict.status == "tight"
 
 
+def test_sglang_lets_in_no_more_requests_than_it_has_states_for() -> None:
+    """Answers of 1024 tokens to 8192 at 2.08 thousand tokens/s and 27.8 ms a token: 57 were written at once on
+    an H200 by Qwen3.6 35B-A3B, half of what its cache has room for (SGLang's cookbook, 2026-08).
+    """
+    hybrid = {"model": "qwen3.6-35b-a3b", "device": "h200", "task": "inference", "engine": "sglang"}
+    hybrid |= {"gpu_memory_utilization": 0.8, "quant": "none"}
+    short, long = (room(**hybrid, context=context) for context in (512, 9216))
+    assert short.most_at_once == long.most_at_once == short.requests_at_once.expected
+    assert 57 <= long.requests_at_once.expected <= 90
+    assert room(**{**hybrid, "model": "qwen3-30b-a3b"}, context=512).requests_at_once.expected > 1000
+
+
 def test_sglang_sets_a_share_aside_by_its_own_rule() -> None:
     served = {"model": "llama-3.1-8b", "task": "inference", "engine": "sglang"}
     share = resolution({**served, "device": "h100-sxm"}, catalog()).scenario.gpu_memory_utilization

@@ -4,13 +4,14 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
-from llmfeas.feasibility.served_load import limits_of, served_load, server_of
+from llmfeas.feasibility.served_load import served_load
 from llmfeas.memory.peak import memory
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
 from llmfeas.timing.decode import decode_parts
 from llmfeas.timing.passes import step_seconds
 from llmfeas.timing.prefill import read_parts
+from llmfeas.timing.served import limits_of, server_of
 from llmfeas.timing.spread import copies_reached, rank_weights_bytes
 from llmfeas.workload.serving import peers, replicas
 

@@ -114,6 +114,8 @@ class ServingPool(Strict):
     window_share: Fraction = 1.0
     state_share: PositiveOrZero = 0.0
     """Bytes set aside for fixed states, of those for the cache; 0: states lie in the cache's pages."""
+    state_slots: Count = 1
+    """Of the states set aside, how many a request must find free."""
     gaps: PositiveOrZero = 0.0
     """Share of a pass that the allocator may need beyond it once the cache is there."""
     weight_spread: Fraction = 0.0

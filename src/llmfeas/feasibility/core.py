@@ -146,7 +146,7 @@ def is_feasible(settled: Resolution) -> bool:
     if scenario.is_training or scenario.tokens:
         return estimate(settled, counted).verdict.works()
     if scenario.has_load and is_followed(scenario):
-        from .served_load import keeps_up
+        from ..timing.served import keeps_up
 
         return keeps_up(scenario)
     return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, hypot
+from math import floor, hypot, inf
 from typing import TYPE_CHECKING
 
 from ..catalog.device import Device
@@ -14,7 +14,7 @@ from ..ranges import Range
 from ..record import dataclass
 from ..scenario import Scenario
 from ..units import digits, format_bytes
-from ..workload.serving import pool_of, replicas, sequences_of
+from ..workload.serving import cached_value_bytes, pool_of, replicas, sequences_of
 from ..workload.stages import stages
 from .inference import InferenceMemory
 from .runtime import NORMAL_90, own_memory
@@ -49,7 +49,9 @@ class ServingRoom(Published):
     requests_at_once: Range
     """Requests of the whole context that the server runs at the same time, all copies of the model together."""
     request_bytes: float = hidden()
-    """Cache of one request of the whole context on one device."""
+    """Cache of one request of the whole context on one device, without states that lie apart."""
+    most_at_once: int = hidden()
+    """Requests that one copy of the model lets in at most, by its settings and by the states set aside."""
     together: AtOnce = hidden()
     """How many of the requests that are asked for run at once in its cache."""
     is_free: bool = hidden(default=True)
@@ -108,15 +110,40 @@ def served_memory(scenario: Scenario, tensors: InferenceMemory) -> ServedMemory:
     if own is not None:
         error = (own.width - 1) * base
     peak = Range(max(base - error, 0.0), base, base + error).shifted(held.cache)
-    states = 1 + pool.state_share if pool.state_share and held.has_states else 1.0
-    room = Range(*(max(usable - base - each, 0.0) / states for each in (error, 0.0, -error)))
+    apart = _Apart.of(scenario, pool)
+    room = Range(*(max(usable - base - beside, 0.0) / apart.parts for beside in (error, 0.0, -error)))
     return ServedMemory(
         peak_bytes=peak,
         usable_bytes=usable,
         runtime_bytes=base + held.cache - sum(tensors.components.values()),
-        room=_room(scenario, pool, held, room, usable - base, each, written),
+        room=_room(scenario, pool, held, room, usable - base, each, written, apart),
         tensors=tensors,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """Fixed states for which a server sets memory aside beside the cache (SGLang, kv_cache_configurator.py)."""
+
+    parts: float
+    """All of that memory over the cache's part."""
+    each: float
+    """Bytes of one state on one device; 0: none lie apart."""
+    slots: int
+    """States that a request must find free: its own, those that a cache of prefixes keeps and writes meanwhile."""
+
+    @classmethod
+    def of(cls, scenario: Scenario, pool: ServingPool) -> _Apart:
+        """Look up what a model's states take; they are divided over ranks and stages."""
+        value = cached_value_bytes(scenario)
+        operators = build(scenario.model.architecture).operators if pool.state_share else ()
+        bytes_ = sum(n * (op.cached_values(1) * value + op.state_bytes) for op, n in operators if op.state_bytes)
+        each = bytes_ / (scenario.tp * scenario.pp)
+        return cls(1 + pool.state_share if each else 1.0, each, pool.state_slots)
+
+    def most(self, room: float) -> float:
+        """The requests for which there are states, beside a cache of so many bytes."""
+        return max(1.0, room * (self.parts - 1) // (self.slots * self.each)) if self.each else inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +171,6 @@ class _Held:
     """Of all requests that are asked for."""
     sequences: int
     """Of these, on one copy of the model."""
-    has_states: bool
 
     @classmethod
     def of(cls, scenario: Scenario, tensors: InferenceMemory, pool: ServingPool) -> _Held:
@@ -171,7 +197,6 @@ class _Held:
             counted=counted_graph_bytes(scenario),
             cache=cache,
             sequences=sequences_of(scenario),
-            has_states=any(operator.state_bytes for operator, _ in build(scenario.model.architecture).operators),
         )
 
     @property
@@ -237,10 +262,12 @@ def _room(
     left: float,
     each: float,
     written: WrittenRequests | None,
+    apart: _Apart,
 ) -> ServingRoom:
     context, copies = scenario.context or 1, replicas(scenario)
-    at_once = room.scaled(1 / each) if each else Range.exact(float(scenario.max_num_seqs or 1))
-    most = float(scenario.max_num_seqs or 1)
+    cached = each - apart.each
+    at_once = room.scaled(1 / cached) if cached > 0 else Range.exact(float(scenario.max_num_seqs or 1))
+    most = min(float(scenario.max_num_seqs or 1), apart.most(room.expected))
     greedy = _not_free(scenario, pool, held)
     # a smaller share of the device makes no room
     refusal = _no_room(scenario, held, left, each) or greedy
@@ -251,21 +278,23 @@ def _room(
         kv_pool_bytes=room,
         kv_pool_tokens=at_once.scaled(context),
         requests_at_once=Range(*(copies * min(most, value) for value in (at_once.low, at_once.expected, at_once.high))),
-        request_bytes=each,
-        together=_together(room, each, context, written),
+        request_bytes=cached,
+        most_at_once=int(most),
+        together=_together(room, apart, cached, context, written),
         refusal=refusal or _too_few(scenario, held),
         doubt=_cramped(scenario, pool, held),
         sure_share=floor(100 * (held.free - held.spare(pool)) / held.seen) / 100 if pool.share_of == "device" else None,
     )
 
 
-def _together(room: Range, each: float, context: int, written: WrittenRequests | None) -> AtOnce:
+def _together(room: Range, apart: _Apart, cached: float, context: int, written: WrittenRequests | None) -> AtOnce:
     """The requests that one copy of the model has room for at once, by what they hold."""
+    most = apart.most(room.expected)
     if written is None:
-        return AtOnce(context, room.scaled(1 / each) if each else room)
-    free, own = written.free_bytes, written.request_bytes
+        return AtOnce(context, room.scaled(1 / cached).at_most(most) if cached > 0 else room)
+    free, own = written.free_bytes, max(written.request_bytes - apart.each, 1.0)
     at_once = Range(*(max(1.0, (value - free) / own) for value in (room.low, room.expected, room.high)))
-    return AtOnce(round(written.tokens), at_once)
+    return AtOnce(round(written.tokens), at_once.at_most(most))
 
 
 def _not_free(scenario: Scenario, pool: ServingPool, held: _Held) -> Note | None:

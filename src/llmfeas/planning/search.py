@@ -290,7 +290,7 @@ class Search:
             self.note(changes, share + hopeless)
             return None
         if is_followed(settled.scenario):
-            from ..feasibility.served_load import keeps_up
+            from ..timing.served import keeps_up
 
             self.work += LOAD_WORK
             if not keeps_up(settled.scenario):

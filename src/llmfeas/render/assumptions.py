@@ -236,7 +236,10 @@ def _chosen_to_fit(inputs: Json, *, sure: bool, host: bool) -> Iterator[str]:
         elif not sure:
             yield f"{weights}: the smallest usual format; larger ones do not fit (--quant)."
         else:
-            yield f"{weights}: the best usual format that surely fits; as published they do not (--quant)."
+            from ..planning.expressed.servers import IN_CHECKPOINT
+
+            own = "; a checkpoint of it must be had" if quant["value"] in IN_CHECKPOINT else ""
+            yield f"{weights}: the best usual format that surely fits; as published they do not{own} (--quant)."
     if moved:
         whose = f"The experts of {moved} layer{'s' if moved > 1 else ''}"
         yield f"{glued(whose)} stay in main memory, no more than must for the rest to fit surely (--n-cpu-moe)."

@@ -20,11 +20,11 @@ from ..options import BY_NAME, OF_A_JOB, TRAINING
 from ..record import dataclass, replace
 from ..request import parsed, recorded_origins
 from ..scenario import BATCH, Origin, Scenario
-from ..units import digits
 from ..workload.parameters import parameters
 from . import engine as engines
 from . import formats, layout, lengths, recipe, requests, said, served, valid_layout
 from .cache import needs_fused, settle_cache, settle_passes
+from .copies import tp_for_load
 from .draft import Draft
 from .experts import settle_experts
 from .hardware import settle_hardware
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..importers.tensors import ImportedModel
 
 MAX_QUESTIONS = 384
-"""Questions that are kept, for requests that differ in their batch alone."""
+"""Questions that are kept."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,9 +57,7 @@ class Resolution:
     open_draft: Draft | None = None
     """What a layout is still chosen from for each batch; None where all is settled."""
     work: int = 1
-    """Stages of the layouts that were weighed, more where their walks are long: what settling cost, whatever was known
-    before.
-    """
+    """Stages of the layouts that were weighed, more where their walks are long: what settling cost."""
 
 
 def _is_path(text: str, catalog: Catalog) -> bool:
@@ -191,7 +189,8 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
     """
     given, recorded = parsed(request, catalog.tables.quantization), recorded_origins(request)
     known = _known(given, recorded, catalog)
-    return _as_chosen(given, recorded, known, catalog) or _of_batch(given, recorded, known)
+    found = _as_chosen(given, recorded, known, catalog) or _of_batch(given, recorded, known)
+    return _in_copies(given, recorded, found, catalog)
 
 
 def as_said(request: Mapping[str, object], catalog: Catalog) -> Scenario:
@@ -225,6 +224,28 @@ def _as_chosen(
     return None
 
 
+def _in_copies(
+    given: Mapping[str, Any], recorded: Mapping[str, Origin], found: Resolution, catalog: Catalog
+) -> Resolution:
+    """The same, or copies of the model on fewer devices each where those keep a load that one over all misses."""
+
+    def settled(size: int) -> Resolution:
+        asked = {**given, "tp": size, "pp": 1}
+        return _of_batch(asked, recorded, _known(asked, recorded, catalog))
+
+    def with_tp(size: int) -> Scenario | None:
+        try:
+            return settled(size).scenario
+        except LlmfeasError:
+            return None
+
+    size = tp_for_load(found.scenario, given, with_tp)
+    if size is None:
+        return found
+    copied = settled(size)
+    return replace(copied, scenario=copied.scenario.with_batch({}, {"tp": "derived", "pp": "derived"}))
+
+
 def _of_batch(given: Mapping[str, Any], recorded: Mapping[str, Origin], known: Resolution) -> Resolution:
     """What depends on the batch: the layout, formats and layers for it, and the batch itself."""
     scenario, work = known.scenario, 1
@@ -242,7 +263,7 @@ def _of_batch(given: Mapping[str, Any], recorded: Mapping[str, Origin], known: R
         widen_server(scenario, draft)
         settle_uneven(scenario, draft)
     settled = scenario.with_batch(draft.values, draft.origins)
-    _sensible(settled)
+    lengths.check_sensible(settled)
     return Resolution(settled, known.backend, (*known.warnings, *draft.warnings), known.digest, work=work)
 
 
@@ -358,22 +379,6 @@ def _for_batch(known: Resolution, micro_batch: int, batch: int) -> tuple[Scenari
     settled, work = weighed_layout(known.scenario, known.open_draft, micro_batch, batch)
     probe = known.scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
     return _laid_out(replace(probe, **settled), known.open_draft), work
-
-
-COMPUTED = tuple((BY_NAME[name].flag, name, BY_NAME[name].maximum) for name in ("tokens", "global_batch", "context"))
-
-
-def _sensible(scenario: Scenario) -> None:
-    """Refuse what was computed beyond what may be said.
-
-    Raises:
-        UsageError: a figure beyond its bound.
-    """
-    for flag, name, most in COMPUTED:
-        value = getattr(scenario, name)
-        if value is not None and value > most:
-            problem = f"{flag} comes to {digits(value)}, above the largest that makes sense, {digits(most)}"
-            raise UsageError("bad-quantity", problem, "ask for less")
 
 
 @lru_cache(maxsize=MAX_QUESTIONS)

@@ -12,10 +12,10 @@ from ..memory.peak import peak_bytes
 from ..memory.runtime import own_memory
 from ..memory.usable import usable_bytes
 from ..objectives import OBJECTIVES
-from ..options import flag_of
+from ..options import BY_NAME, flag_of
 from ..scenario import Scenario
 from ..timing.training import layout_tokens_per_second
-from ..units import format_count
+from ..units import digits, format_count
 from ..workload.text_tokens import bytes_per_token
 from .draft import Draft
 
@@ -250,3 +250,19 @@ def _consistent(draft: Draft, micro_batch: int, dp: int) -> None:
                 "batch-below-ranks",
                 f"--global-batch {batch} feeds only {max(1, batch // micro_batch)} of {dp} data-parallel ranks",
             )
+
+
+COMPUTED = tuple((BY_NAME[name].flag, name, BY_NAME[name].maximum) for name in ("tokens", "global_batch", "context"))
+
+
+def check_sensible(scenario: Scenario) -> None:
+    """Refuse what was computed beyond what may be said.
+
+    Raises:
+        UsageError: a figure beyond its bound.
+    """
+    for flag, name, most in COMPUTED:
+        value = getattr(scenario, name)
+        if value is not None and value > most:
+            problem = f"{flag} comes to {digits(value)}, above the largest that makes sense, {digits(most)}"
+            raise UsageError("bad-quantity", problem, "ask for less")

@@ -148,7 +148,9 @@ def decode_rates(
     links = device_links(efficiency, device, device.devices_per_node, None)
     fast = links.fast and max((link.gb_per_s or 0.0) * GB for link in device.links) > SLOW_LINK_BYTES_PER_S
     link = "decode.link.nvlink" if fast else "decode.link.pcie"
-    peak = served_flop_per_s(device, quant) or product_flop_per_s(device, precision)
+    narrow = served_flop_per_s(device, quant)
+    peak = narrow or product_flop_per_s(device, precision)
+    tuned = (f"{experts}.{device.generation}",) if narrow or quant == "none" else ()
     parameters = efficiency.parameters
     return DecodeRates(
         read=read,
@@ -159,7 +161,7 @@ def decode_rates(
         ahead=path.family == "eager",
         work=peak * value(efficiency.first(f"decode.compute.{path.backend}", "decode.compute")),
         layer_seconds=layer,
-        moe_factor=value(efficiency.first(f"{experts}.{quant}", experts, "decode.fixed_moe")),
+        moe_factor=value(efficiency.first(*tuned, f"{experts}.{quant}", experts, "decode.fixed_moe")),
         latent_factor=value(efficiency.first(f"decode.fixed_latent.{path.family}", "decode.fixed_latent")),
         recurrent_factor=value(efficiency.first(f"decode.fixed_recurrent.{path.family}", "decode.fixed_recurrent")),
         sparse_factor=efficiency.factor(f"decode.fixed_sparse.{path.family}"),

@@ -92,13 +92,14 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: 
             scale *= _cpu_format(efficiency, path.products, quant)
             return CPU_INTEGER_TOP_PER_S * TERA * scale * value("prefill.cpu_quantized"), "prefill.cpu_quantized"
         return half * value("prefill.cpu"), "prefill.cpu"
+    kernels = efficiency.factor(f"prefill.server.{device.generation}")
     if path.family in ("server", "compiled") and (narrow := served_flop_per_s(device, quant)):
-        return narrow * value("prefill.server") * efficiency.factor(f"prefill.server.{quant}"), "prefill.server"
+        shared = efficiency.factor(f"prefill.server.{quant}") * kernels
+        return narrow * value("prefill.server") * shared, "prefill.server"
     if path.family == "compiled":
         tensor = device.tflop_per_s.fp16_matrix if half == device.peak16_flop_per_s else None
         return (tensor * TERA if tensor else half) * value("prefill.compiled"), "prefill.compiled"
     if path.family == "server":
-        kernels = efficiency.factor(f"prefill.server.{device.generation}")
         return half * value("prefill.server") * kernels, "prefill.server"
     if path.family in EAGER:
         return half * value("training.matrix"), "training.matrix"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...scenario import Scenario
-from ...workload.serving import peers
+from ...workload.serving import peers, replicas
 from ..nodes import nodes_of
 from .expressible import (
     DTYPES,
@@ -24,10 +24,8 @@ APART = Objection("disaggregate", "on several machines its servers are started a
 
 
 def server_copies(scenario: Scenario) -> int:
-    """Count the copies of the model that one server has side by side: devices / (tp x pp), one in pools."""
-    if scenario.disaggregate is not None:
-        return 1
-    return max(1, scenario.num_devices // (scenario.tp * scenario.pp))
+    """Count the copies of the model that one server has side by side: all of them, one in pools."""
+    return replicas(scenario) if scenario.disaggregate is None else 1
 
 
 def _precision(scenario: Scenario) -> Objection | None:

@@ -11,11 +11,11 @@ from ...feasibility.bounds import time_limit_seconds
 from ...feasibility.core import estimate
 from ...feasibility.load_verdict import is_followed
 from ...feasibility.result import Estimate, Status
-from ...feasibility.served_load import keeps_up
 from ...feasibility.software import software_support
 from ...feasibility.verdict import why
 from ...record import dataclass
 from ...settle import Resolution, before_layout, resolution
+from ...timing.served import keeps_up
 from ...timing.training import least_job_seconds
 from ...workload.serving import spills
 from ..asked import REFUSALS

@@ -1,8 +1,7 @@
 """Servers that keep up with their requests and with targets, the cheapest first.
 
 Best first: what costs at least so much waits until nothing can cost less. A lot (devices at a price) becomes formats, a
-format layouts of one copy, a layout as many copies as its fullest batches take, and only then as many as the load model
-asks for. What a floor puts above the answer is never followed.
+format layouts of one copy, a layout as many copies as its fullest batches take, then as many as the load asks for.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ...catalog.store import Catalog
 from ...errors import UsageError
 from ...feasibility.bounds import STORED, memory_lower_bound
 from ...feasibility.result import Estimate
-from ...feasibility.served_load import arrivals_of, judged_servers, server_of
+from ...feasibility.served_load import judged_servers
 from ...load.batch import Batch
 from ...load.requests import Arrivals, Lengths
 from ...load.server import Server
@@ -30,6 +29,7 @@ from ...record import dataclass, replace
 from ...scenario import Scenario
 from ...settle import hardware_named, resolution
 from ...settle.valid_layout import tensor_parallel_sizes
+from ...timing.served import arrivals_of, server_of
 from ...timing.serving_floor import most_flop_per_s, widest_flop_per_s
 from ...workload.lengths import lengths_of
 from ..asked import REFUSALS

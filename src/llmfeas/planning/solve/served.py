@@ -8,12 +8,12 @@ from ...catalog.joined import Joined
 from ...catalog.store import Catalog
 from ...errors import LlmfeasError, UsageError
 from ...feasibility.result import Estimate
-from ...feasibility.served_load import server_of
 from ...load.targets import largest_rate, most_users
 from ...memory.peak import memory
 from ...record import replace
 from ...scenario import Scenario
 from ...settle import before_layout, hardware_named
+from ...timing.served import server_of
 from ...units import digits
 from ...workload.serving import replicas
 from .answer import Answer, Request, estimated, outcome, without
