@@ -161,6 +161,8 @@ def _tied_as(whole: Config, text: Config, kind: str) -> Config:
         shared = {name: whole.fields[name] for name in _OF_BOTH if whole.fields.get(name) is not None}
         text = replace(text, fields={**text.fields, **shared})
     said = [place.fields.get("tie_word_embeddings") for place in (whole, text)]
+    if said[0] is None and kind in table()["tied_outside"]:
+        said[0] = False
     if said[0] is None or (kind in table()["tied_by_either"] and said[1] is True):
         return text
     return replace(text, fields={**text.fields, "tie_word_embeddings": said[0]})

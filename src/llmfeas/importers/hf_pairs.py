@@ -40,10 +40,12 @@ def bart(config: Config, parts: Parts, *, still: bool = False, sound: bool = Fal
     `still`: positions are waves in a table that does not train; `sound`: the encoder reads frames.
     """
     rows = config.count("max_source_positions", "tokens") if sound else 0
+    heads = config.count("encoder_attention_heads", "heads")
     source = SourceEncoder(
         layers=config.count("encoder_layers", "layers"),
         tokens=rows,
-        heads=config.count("encoder_attention_heads", "heads"),
+        heads=heads,
+        head_dim=0 if heads == parts["heads"] else parts["hidden"] // heads,
         ffn=config.count("encoder_ffn_dim"),
         learned_positions=rows,
         bands=config.count("num_mel_bins", "few") if sound else 0,

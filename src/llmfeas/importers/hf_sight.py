@@ -25,7 +25,7 @@ def _segmenting(config: Config) -> Encoder:
     """SAM: positions added, and relative ones by a table of both directions in each layer; a neck behind."""
     layers, width = config.count("num_hidden_layers", "layers"), config.count("hidden_size")
     side, window = side_of(config, "image_size") // side_of(config, "patch_size"), config.count("window_size", "few")
-    whole = len(config.numbers("global_attn_indexes", 1000) or ())
+    whole = sum(index < layers for index in config.numbers("global_attn_indexes", 1000) or ())
     head = width // config.count("num_attention_heads", "heads")
     relative = 2 * head * (whole * (2 * side - 1) + (layers - whole) * (2 * window - 1))
     out = config.count("output_channels")
@@ -81,7 +81,8 @@ def _intern(config: Config) -> Encoder:
     biases = "qkv out mlp" if config.flag("attention_bias") or config.flag("qkv_bias") else "out mlp"
     heads = config.flag("use_qk_norm") or config.flag("qk_normalization")
     extra = 2 * width + (2 * width if heads else 0)
-    table = (grid(config) + 2) * width
+    rows = 1 if config.raw("use_absolute_position_embeddings") is False else grid(config) + 2
+    table = rows * width
     stack = blocks(layers, width, ffn, biases=biases, norm=norm, extra=extra)
     pooled = 0 if config.flag("use_mean_pooling") else norm * width
     return Encoder(patches(config, width) + table + stack + pooled, width)

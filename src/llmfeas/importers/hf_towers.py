@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..catalog.records import merged
@@ -26,7 +26,12 @@ def projector(function: Projector) -> Projector:
 
 
 @projector
-def _one(whole: Config, section: Config, encoder: Encoder, hidden: int, *, bias: bool = True) -> int:
+def _one(
+    whole: Config, section: Config, encoder: Encoder, hidden: int, *, bias: bool = True, out: Sequence[int | str] = ()
+) -> int:
+    """One product; `out`: the field that says how wide it writes, and what that is where the file is silent."""
+    if out:
+        hidden = whole.with_defaults({str(out[0]): out[1]}).count(str(out[0]))
     return linear(encoder.width, hidden, bias=bias)
 
 
@@ -129,7 +134,8 @@ _OVIS_WIDTH: Final = 1536
 @projector
 def _joined_frames(whole: Config, section: Config, encoder: Encoder, hidden: int, *, step: bool = False) -> int:
     """As many frames as make the encoder's feed-forward wide, two products (Voxtral; GLM-ASR with a step between)."""
-    wide = section.count("intermediate_size")
+    frames = whole.optional_count("downsample_factor", "few")
+    wide = encoder.width * frames if frames else section.count("intermediate_size")
     inner = 2 * hidden if step else hidden
     return linear(wide, inner, bias=step) + linear(inner, hidden, bias=step)
 
@@ -327,6 +333,8 @@ def towers_beside(whole: Config, hidden: int) -> int | None:
         return (known.count("patch_size") ** 2 * known.count("num_channels", "few") + 1) * hidden
     if row == {}:
         return None
+    if row is None and _holds_more(whole):
+        return None
     implied = row is not None and row.get("implied", True)
     implied = implied and (whole.nested("text_config") is not None or not row.get("nested", True))
     for key, place, way in (("vision_config", "vision", "see"), ("audio_config", "audio", "hear")):
@@ -342,6 +350,18 @@ def towers_beside(whole: Config, hidden: int) -> int | None:
         encoder = COUNTS[kind["count"]](known)
         found += encoder.elements + _between(row.get(way), whole, known, encoder, hidden)
     return found
+
+
+_STACK: Final = frozenset(("hidden_size", "d_model", "num_hidden_layers", "model_type"))
+_COUNTED: Final = frozenset(("text_config", "llm_config", "language_config", "vision_config", "audio_config"))
+
+
+def _holds_more(whole: Config) -> bool:
+    """Whether a file that nests its language model says of other stacks beside it than encoders under their usual names."""
+    if not any(isinstance(whole.raw(key), Mapping) for key in _COUNTED):
+        return False
+    beside = (value for key, value in whole.fields.items() if key.endswith("_config") and key not in _COUNTED)
+    return any(isinstance(value, Mapping) and not _STACK.isdisjoint(value) for value in beside)
 
 
 def _kind_in(section: Config | None, usual: str | None) -> Mapping[str, Any] | None:
