@@ -50,7 +50,7 @@ def test_all_types_are_counted_but_those_without_a_causal_class_of_their_own() -
         *("qwen2_vl_text", "qwen2_5_vl_text", "ministral", "glm5_next_text", "ernie4_5_vl_moe_text", "git"),
         *("glm_ocr_text", "granite_docling_text", "mistral_large4_text", "molmo2_text", "moshi", "muse_glimmer_text"),
         *("paddleocr_vl_text", "qwen2_5_omni_text", "qwen3_omni_moe_text", "unlimited_ocr_text", "chameleon"),
-        *("voxtral_realtime_text", "muse_spark_text", "hy_v4_vl_text", "cosmos3_edge_text"),
+        *("voxtral_realtime_text", "muse_spark_text", "hy_v4_vl_text", "cosmos3_edge_text", "kyutai_speech_to_text"),
     }
     outside = {
         "deepseek",

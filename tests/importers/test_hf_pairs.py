@@ -36,7 +36,8 @@ def kind(row: dict[str, Any]) -> str:
 
 def test_every_type_is_counted() -> None:
     pairs = {kind for kind in table()["families"] if (record := family(kind)) and record.encoder_decoder}
-    assert pairs == {kind(row) for row in DATA["types"]}
+    counted_with_encoders = {"cohere_asr", "canary_decoder", "moonshine"}  # tower_counts.json: parameters alone
+    assert pairs - counted_with_encoders == {kind(row) for row in DATA["types"]}
 
 
 @pytest.mark.parametrize("row", DATA["types"], ids=kind)

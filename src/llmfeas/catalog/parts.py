@@ -186,6 +186,8 @@ class SourceEncoder(Strict):
     """It has a token table of its own."""
     merged: bool = False
     """The decoder's own attention sees what it made, through its own products (T5Gemma 2): there is no other to it."""
+    plain: bool = False
+    """Its feed-forward has no gate, though the decoder's has one (Moonshine)."""
     beside: SideWeights | None = None
     """Small weights beside the operators of each of its layers; None: those of the decoder's."""
     learned_positions: CountOrZero = 0
@@ -216,6 +218,7 @@ class SourceEncoder(Strict):
             "window": Window(size=self.window, blocks=self.blocks) if self.window else None,
             # What stands beside its only table stands there once.
             **({"beside": None} if self.merged else {}),
+            **({"gated": False} if self.plain else {}),
         }
 
     def turned(self, layers: int, heads: int, kv_heads: int, head_dim: int) -> SourceEncoder:

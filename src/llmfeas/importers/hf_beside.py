@@ -12,6 +12,7 @@ from .config_file import Config
 from .hf_encoder import class_of
 from .hf_parts import Matrices, Parts, reader
 from .hf_sound import MIMI, mimi
+from .tower_parts import nested
 
 
 def _everywhere(parts: Parts, vectors: int) -> Parts:
@@ -251,6 +252,19 @@ def moshi(config: Config, parts: Parts) -> Parts:
         **found,
         "side": SideWeights(vectors=hidden, table=(2 * books * (rows + 1), hidden)),
         "tower_parameters": _depth(depth, parts, books, rows) + mimi(codec),
+    }
+
+
+@reader
+def books_read(config: Config, parts: Parts) -> Parts:
+    """Read Kyutai's transcriber: one table for words and for the books of sounds that Mimi makes, which it holds."""
+    books, rows = config.count("num_codebooks", "few"), config.count("codebook_vocab_size", "rows")
+    codec = nested(config, "codec_config", MIMI)
+    return {
+        "ffn": parts["ffn"] // 2,
+        **read.every_layer_windowed(config, parts),
+        "side": SideWeights(table=(books * rows + 1, parts["hidden"])),
+        "tower_parameters": mimi(codec),
     }
 
 

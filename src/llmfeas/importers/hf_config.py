@@ -146,21 +146,24 @@ def _encoder_decoders() -> list[str]:
     return [kind for kind in table()["families"] if (found := family(kind)) and found.encoder_decoder]
 
 
-_NESTED: Final = ("text_config", "llm_config", "language_config", "decoder")
-"""Where files keep their language model: the classes of transformers, InternVL's own code, DeepSeek's, T5Gemma's."""
+_NESTED: Final = ("text_config", "llm_config", "language_config", "decoder", "decoder_config")
+"""Where files keep their language model: the classes of transformers, InternVL's own code, DeepSeek's, T5Gemma's,
+Canary's."""
 
-_OF_BOTH: Final = ("encoder", "dropout_rate", "attention_dropout")
-"""What stands beside the two stacks of T5Gemma and replaces what is written in them."""
+_OF_BOTH: Final = ("encoder", "encoder_config", "dropout_rate", "attention_dropout")
+"""What stands beside the two stacks of T5Gemma and Canary and replaces what is written in them."""
 
 
 def _tied_as(whole: Config, text: Config, kind: str) -> Config:
     """The inner configuration with what both say of embedding and head, with the encoder that stands beside it, and the
     rates that hold for both.
     """
-    if whole.raw("encoder") is not None:
+    if whole.raw("encoder") is not None or "decoder_config" in whole.fields:
         shared = {name: whole.fields[name] for name in _OF_BOTH if whole.fields.get(name) is not None}
         text = replace(text, fields={**text.fields, **shared})
     said = [place.fields.get("tie_word_embeddings") for place in (whole, text)]
+    if said[0] is None and kind in table()["tied_outside"]:
+        said[0] = False
     if said[0] is None or (kind in table()["tied_by_either"] and said[1] is True):
         return text
     return replace(text, fields={**text.fields, "tie_word_embeddings": said[0]})

@@ -104,7 +104,7 @@ def nemotron_layers(config: Config, parts: Parts) -> Parts:
         state=config.count("ssm_state_size"),
         conv_kernel=config.count("conv_kernel", "few"),
         conv_bias=config.raw("use_conv_bias") is not False,
-        bias=config.flag("mamba_proj_bias"),
+        bias=config.flag("use_bias"),
         chunk=config.optional_count("mamba_chunk_size") or config.count("chunk_size"),
     )
     found: Parts = {"layers": layers, "state_space": space}

@@ -357,4 +357,5 @@ def scaled_index(config: Config, parts: Parts) -> Parts:
     if len(rotates) < parts["layers"]:
         raise config.wrong("no_rope_layers", f"names {len(rotates)} of {parts['layers']} layers")
     sides = [SideWeights(vectors=vectors + (0 if turns else max(0, more))) for turns in rotates]
-    return {**found, "beside": sides, "rotates": [bool(turns) for turns in rotates]}
+    learned = SideWeights(vectors=mla.rope_head_dim // 2)  # what scales its rotation, once
+    return {**found, "side": learned, "beside": sides, "rotates": [bool(turns) for turns in rotates]}

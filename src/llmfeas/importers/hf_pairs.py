@@ -1,13 +1,15 @@
-"""Readers of encoder-decoders: T5 and its kin, BART and its kin, Whisper, T5Gemma, LED and the Longformer in it."""
+"""Readers of encoder-decoders: T5 and its kin, BART and its kin, T5Gemma, LED and the Longformer in it, what hears."""
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
 from ..catalog.parts import Dropout, SideWeights, SourceEncoder, Window
 from ..record import replace
 from .config_file import Config
 from .hf_parts import Parts, reader
+from .tower_parts import linear, nested, sizes_of
 
 _T5_ACTIVATIONS: Final = {"gated-gelu": (True, "gelu_new"), "gated-silu": (True, "silu"), "relu": (False, "relu")}
 
@@ -40,10 +42,12 @@ def bart(config: Config, parts: Parts, *, still: bool = False, sound: bool = Fal
     `still`: positions are waves in a table that does not train; `sound`: the encoder reads frames.
     """
     rows = config.count("max_source_positions", "tokens") if sound else 0
+    heads = config.count("encoder_attention_heads", "heads")
     source = SourceEncoder(
         layers=config.count("encoder_layers", "layers"),
         tokens=rows,
-        heads=config.count("encoder_attention_heads", "heads"),
+        heads=heads,
+        head_dim=0 if heads == parts["heads"] else parts["hidden"] // heads,
         ffn=config.count("encoder_ffn_dim"),
         learned_positions=rows,
         bands=config.count("num_mel_bins", "few") if sound else 0,
@@ -132,6 +136,90 @@ def bias_where_said(config: Config, parts: Parts) -> Parts:
     to 704 tokens of its usual blocks), an upper bound beyond.
     """
     return dict.fromkeys(("qkv_bias", "out_bias"), config.flag("use_bias"))
+
+
+@reader
+def conformer_source(config: Config, parts: Parts, *, learned: bool = False) -> Parts:
+    """Read an encoder of sound whose layers hold a convolution and a second feed-forward (Canary, Cohere's).
+
+    `learned`: the decoder has a table of positions. What the encoder holds once counts with what stands beside, less
+    two norms that it lacks, and what keys and values read less than its stream where a product narrows it.
+    """
+    encoder = nested(config, "encoder_config", _CONFORMER)
+    for key, usual in _PUBLISHED_CONFORMER.items():
+        if encoder.raw(key) != usual:
+            raise encoder.wrong(key, f"is not {json.dumps(usual)} as in published files, which is not supported")
+    layers, width, ffn = sizes_of(encoder)
+    if width != parts["hidden"] and not learned:
+        raise encoder.wrong("hidden_size", "is not the decoder's, which is not supported")
+    kernel, heads = encoder.count("conv_kernel_size", "few"), encoder.count("num_attention_heads", "heads")
+    beside = SideWeights(
+        matrices=((width, ffn), (ffn, width), (width, width), (width, 2 * width), (width, width)),
+        vectors=ffn + (15 + kernel) * width,
+    )
+    source = SourceEncoder(
+        layers=layers,
+        tokens=_FRAMES_OF_A_WINDOW // encoder.count("subsampling_factor", "few"),
+        heads=heads,
+        head_dim=width // heads,
+        hidden=width,
+        ffn=ffn,
+        beside=beside,
+    )
+    hidden, keys = parts["hidden"], (parts["kv_heads"] or parts["heads"]) * parts["head_dim"]
+    narrowed = linear(width, hidden) - 2 * parts["layers"] * (width - hidden) * keys if width != hidden else 0
+    rows = parts["context"] * hidden if learned else 0
+    return {"source": source, "tower_parameters": _halving(encoder, width) + narrowed + rows - 4 * width}
+
+
+_FRAMES_OF_A_WINDOW: Final = 3000
+"""Frames of 10 ms in 30 seconds, the window that is assumed where an encoder reads sounds of any length."""
+_PUBLISHED_CONFORMER: Final = {
+    "attention_bias": True,
+    "convolution_bias": True,
+    "subsampling_conv_kernel_size": 3,
+    "subsampling_conv_stride": 2,
+}
+_CONFORMER: Final = {
+    "num_hidden_layers": 48,
+    "hidden_size": 1280,
+    "intermediate_size": 5120,
+    "num_attention_heads": 8,
+    "conv_kernel_size": 9,
+    "subsampling_factor": 8,
+    "subsampling_conv_channels": 256,
+    "num_mel_bins": 128,
+    **_PUBLISHED_CONFORMER,
+}
+
+
+def _halving(encoder: Config, width: int) -> int:
+    """Parameters of convolutions that halve frames and bands until the factor is reached, and a product."""
+    planes, factor = encoder.count("subsampling_conv_channels"), encoder.count("subsampling_factor", "few")
+    more = factor.bit_length() - 2
+    joined = planes * (encoder.count("num_mel_bins") // factor)
+    return (1 + more) * linear(9, planes) + more * linear(planes, planes) + linear(joined, width)
+
+
+@reader
+def wave_source(config: Config, parts: Parts) -> Parts:
+    """Read Moonshine, whose encoder reads the wave itself through three convolutions and has no gates."""
+    hidden, heads = parts["hidden"], config.count("encoder_num_attention_heads", "heads")
+    source = SourceEncoder(
+        layers=config.count("encoder_num_hidden_layers", "layers"),
+        tokens=_SAMPLES_OF_A_WINDOW // _SAMPLES_OF_A_POSITION,
+        heads=heads,
+        kv_heads=config.optional_count("encoder_num_key_value_heads", "heads") or heads,
+        head_dim=hidden // heads,
+        plain=True,
+    )
+    stem = 127 * hidden + linear(7 * hidden, 2 * hidden) + linear(6 * hidden, hidden) + 2 * hidden
+    return {"source": source, "tower_parameters": stem}
+
+
+_SAMPLES_OF_A_WINDOW: Final = 480_000
+_SAMPLES_OF_A_POSITION: Final = 384
+"""30 seconds of 16,000 samples; the steps of the three convolutions (64, 3, 2) multiplied."""
 
 
 @reader

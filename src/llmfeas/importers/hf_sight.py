@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from .config_file import Config
-from .tower_parts import Encoder, blocks, counted, grid, linear, patches, side_of, sizes_of
+from .tower_parts import Encoder, blocks, counted, grid, linear, nested, patches, side_of, sizes_of
 
 
 @counted
@@ -21,16 +21,47 @@ def _siglip(config: Config) -> Encoder:
 
 
 @counted
-def _segmenting(config: Config) -> Encoder:
+def segmenting(config: Config) -> Encoder:
     """SAM: positions added, and relative ones by a table of both directions in each layer; a neck behind."""
     layers, width = config.count("num_hidden_layers", "layers"), config.count("hidden_size")
     side, window = side_of(config, "image_size") // side_of(config, "patch_size"), config.count("window_size", "few")
-    whole = len(config.numbers("global_attn_indexes", 1000) or ())
+    whole = sum(index < layers for index in config.numbers("global_attn_indexes", 1000) or ())
     head = width // config.count("num_attention_heads", "heads")
     relative = 2 * head * (whole * (2 * side - 1) + (layers - whole) * (2 * window - 1))
     out = config.count("output_channels")
     found = patches(config, width) + side * side * width + blocks(layers, width, config.count("mlp_dim")) + relative
     return Encoder(found + width * out + 9 * out * out + 4 * out, out)
+
+
+@counted
+def _segmenting_first(config: Config) -> Encoder:
+    """SAM, whose patches two convolutions join to those that CLIP reads without making its own; both are handed on."""
+    first, rows = (nested(config, name, usual) for name, usual in (("sam_config", SAM), ("encoder_config", _CLIP)))
+    inner, (layers, width, ffn) = segmenting(first), sizes_of(rows)
+    wide, out = first.numbers("downsample_channels", 2) or (512, 1024)
+    reads = (grid(rows) + 2) * width + 2 * width + blocks(layers, width, ffn)
+    return Encoder(inner.elements + 9 * (inner.width * wide + wide * out) + reads, out + width)
+
+
+SAM: Final = {
+    "hidden_size": 768,
+    "num_attention_heads": 12,
+    "num_hidden_layers": 12,
+    "mlp_dim": 3072,
+    "patch_size": 16,
+    "image_size": 1024,
+    "window_size": 14,
+    "global_attn_indexes": [2, 5, 8, 11],
+    "output_channels": 256,
+}
+_CLIP: Final = {
+    "hidden_size": 1024,
+    "intermediate_size": 4096,
+    "num_hidden_layers": 24,
+    "patch_size": 14,
+    "image_size": 224,
+}
+"""What the classes of both take where a file leaves it out."""
 
 
 @counted
@@ -81,7 +112,8 @@ def _intern(config: Config) -> Encoder:
     biases = "qkv out mlp" if config.flag("attention_bias") or config.flag("qkv_bias") else "out mlp"
     heads = config.flag("use_qk_norm") or config.flag("qk_normalization")
     extra = 2 * width + (2 * width if heads else 0)
-    table = (grid(config) + 2) * width
+    rows = 1 if config.raw("use_absolute_position_embeddings") is False else grid(config) + 2
+    table = rows * width
     stack = blocks(layers, width, ffn, biases=biases, norm=norm, extra=extra)
     pooled = 0 if config.flag("use_mean_pooling") else norm * width
     return Encoder(patches(config, width) + table + stack + pooled, width)

@@ -112,6 +112,22 @@ def _blocked_conformer(config: Config) -> Encoder:
 
 
 @counted
+def downsampling(config: Config) -> Encoder:
+    """VibeVoice's: filters a channel at a time and feed-forwards, between convolutions that widen and shorten."""
+    width, kernel = config.count("num_filters"), config.count("kernel_size", "few")
+    depths, ratios = config.numbers("depths", 100) or (), config.numbers("downsampling_ratios", 100) or ()
+    found, inner = linear(config.count("channels", "few") * kernel, width), config.count("ffn_expansion", "few")
+    for depth, ratio in zip(depths, (*ratios, 0), strict=False):
+        block = 4 * width + linear(width, inner * width) + linear(inner * width, width) + (kernel + 1) * width
+        found += depth * block
+        if ratio:
+            found += linear(2 * ratio * width, 2 * width)
+            width *= 2
+    out = config.count("hidden_size")
+    return Encoder(found + linear(kernel * width, out), out)
+
+
+@counted
 def _memorizing(config: Config) -> Encoder:
     """Fun-ASR's: bands of several frames side by side, attention beside a filter over time in each layer."""
     layers, width, ffn = _sizes(config)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from ..record import dataclass
 from .config_file import Config
@@ -58,6 +58,11 @@ def blocks(
     attention = linear(width, inner + 2 * kv, bias="qkv" in said) + linear(inner, width, bias="out" in said)
     up = (1 + gated) * linear(width, ffn, bias="mlp" in said)
     return layers * (attention + up + linear(ffn, width, bias="mlp" in said) + norms * norm * width + extra)
+
+
+def nested(config: Config, name: str, usual: Mapping[str, Any]) -> Config:
+    """A section of a configuration over what its class takes where a file leaves it out."""
+    return (config.nested(name) or Config(config.file, {}, {}, f"{config.where}{name}.")).with_defaults(usual)
 
 
 def side_of(config: Config, key: str) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container
 
 from ..scenario import Scenario
 from .formats import fits
-from .layout import tensor_parallel_sizes
+from .valid_layout import tensor_parallel_sizes
 
 LOADS = ("rate", "ttft", "tpot")
 """What a layout has to keep, where it was said."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...record import dataclass
 from .formats import without_format
+from .served import spelled_out
 
 if TYPE_CHECKING:
     from ..architecture import Model
@@ -40,7 +41,7 @@ _NUMBER: Final = re.compile(r"v?\d+(?:\.\d+)?")
 _DATE: Final = re.compile(r"2[3-7](?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])?|(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])|202\d")
 _SAME_WORDS: Final = """
     instruct it chat base hf pt thinking think reasoning preview latest text gguf mlx unsloth qat imatrix i
-    abliterated heretic derestricted decensored ud dwq uncensored quantized dynamic cloud exp model the
+    abliterated heretic derestricted decensored ud dwq uncensored quantized dynamic cloud exp model the full
     community exl2 exl3 exl bpw meta crack derisked onnx hybrid npu obliterated optiq quark mtp mtplx optimized
     speed bare serve facebook google mistralai nvidia openai zai org ai microsoft huggingface ibm liquid
     bytedance arcee moonshot moonshotai alibaba tencent baidu xiaomi stepfun allenai databricks xai apple tiiuae
@@ -95,7 +96,7 @@ def parameters(text: str) -> float:
     return float(match[1]) * {"m": 1e6, "b": 1e9, "t": 1e12}[match[2]] if match else 0.0
 
 
-_LIBRARY: Final = re.compile(r"(?:https?://)?(?:registry\.ollama\.ai|ollama\.com)/|library/")
+_LIBRARY: Final = re.compile(r"(?:https?://)?(?:registry\.ollama\.ai|ollama\.com)/|library/|ollama(?:_chat)?/(?!.*/)")
 _GLUED: Final = re.compile(r"(?:(?<=[a-z])|(?<=[a-z]-)(?=\d\d-\d+b))([1-9])([1-9])(?![\w.])")
 _REVISION: Final = re.compile(r"(?<![a-z0-9])v0(?=\d(?![\w.]))")
 _UNDER: Final = re.compile(r"(?<=[_-]\d)_(?=\d[bmt](?![a-z0-9]))|(?<=[_-]\d\d)_(?=\d[bmt](?![a-z0-9]))")
@@ -133,7 +134,7 @@ def repository(text: str) -> str:
 @functools.lru_cache(maxsize=8192)
 def typed(text: str) -> TypedName:
     """What a name says. Of a repository or path only the last part counts."""
-    plain = _SHARD.sub("", text[:LONGEST].lower().strip())
+    plain = spelled_out(_SHARD.sub("", text[:LONGEST].lower().strip()).replace("\\", "/"))
     if not _FILE_BEHIND.fullmatch(plain):
         for ending in _ENDINGS:
             plain = plain.removesuffix(ending)

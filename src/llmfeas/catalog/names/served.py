@@ -19,6 +19,9 @@ _DEPLOYED: Final = re.compile(
     r"-v\d{1,2}:\d{1,2}(?::\w+)?$|@(?:latest|default|\d{1,3})$|:variant\d+$"
     r"|:(?:free|nitro|floor|exacto|online|extended|beta|priority)$"
 )
+_PAGE: Final = re.compile(r"(?<=/)([^/]+/[^/]+)/(?:tree|commits?|discussions)(?:/.*)?$")
+"""A page of a repository on the hub that is none of its files."""
+_PLUS: Final = re.compile(r"(?<=[a-z\d])(?<!hqq)\+(?![a-z\d])", re.IGNORECASE)
 _DATED: Final = re.compile(r"@(\d{4})(?:-\d{1,3})?$")
 _REGION: Final = re.compile(r"^(?:us|us-gov|eu|apac|ap|jp|au|ca|sa|in|global)\.(?=[a-z0-9]+\.)")
 _IN_FRONT: Final = re.compile(r"^(?:fw|databricks|system\.ai|coding|cc|spot|hosted|open)[-.](?=[a-z])")
@@ -26,10 +29,18 @@ _BEHIND: Final = re.compile(r"(?:-(?:litert(?:-lm)?|maas|fast|highspeed|ultrafas
 
 
 def undeployed(text: str) -> str:
-    """The text without how it is deployed (`-v1:0`, `@001`, `:free`), which is no tag; behind `v0` is a revision."""
+    """The text without how it is deployed (`-v1:0`, `@001`, `:free`), which is no tag, without the page that it was
+    read on, and with a word for a sign (`r+`); behind `v0` is a revision.
+    """
+    text = spelled_out(_PAGE.sub(r"\1", text))
     if ":" not in text and "@" not in text:
         return text
     return _DEPLOYED.sub("", _DATED.sub(r"-\1", _REVISION.sub(r"-v0.\1", text)))
+
+
+def spelled_out(text: str) -> str:
+    """The text with a word for a sign that stands for one: `command-r+`."""
+    return _PLUS.sub("-plus", text) if "+" in text else text
 
 
 def spellings(text: str) -> Iterator[str]:

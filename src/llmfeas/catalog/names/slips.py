@@ -1,6 +1,6 @@
-"""Slips of the keyboard in a name: a letter too few or too many, two changed about, two words without a space.
+"""Slips of the keyboard in a name: a letter too few, too many or another, two changed about, two words without a space.
 
-A letter in place of another is none: it makes other names (`llava`, `llama`). Nor is a word that some name has.
+A word that some name has is none (`llava` is no `llama`), nor is another letter in a short word.
 """
 
 from __future__ import annotations
@@ -11,15 +11,19 @@ from typing import Final
 FEWEST_LETTERS: Final = 4
 """Shorter words are too near to others; of those that are just so long only letters changed about are a slip."""
 
+SURE_LETTERS: Final = 6
+"""A word of as many may have another letter in a place."""
+
 
 def mended(words: tuple[str, ...], known: Collection[str]) -> tuple[str, ...]:
     """The words, each that is unknown as the only known one, or two, that it is a slip of; empty: nothing to mend."""
     result: list[str] = []
+    numbered = any(word[0].isdigit() for word in words)  # a version or a size beside a word says that it is meant
     for word in words:
         if word in known or not word.isalpha():
             result.append(word)
             continue
-        meant = _meant(word, known)
+        meant = _meant(word, known) or (_with_another_letter(word, known) if numbered else set())
         if len(meant) != 1:
             return ()
         result.extend(meant.pop())
@@ -43,6 +47,14 @@ def _slip(word: str, other: str) -> bool:
         return word[at : at + 2] == other[at : at + 2][::-1] and word[at + 2 :] == other[at + 2 :]
     short, long = sorted((word, other), key=len)
     return short[at:] == long[at + 1 :]
+
+
+def _with_another_letter(word: str, known: Collection[str]) -> set[tuple[str, ...]]:
+    """The words that have another letter in one place behind the first."""
+    if len(word) < SURE_LETTERS:
+        return set()
+    alike = (other for other in known if len(other) == len(word) and other[0] == word[0] and other.isalpha())
+    return {(other,) for other in alike if sum(a != b for a, b in zip(word, other, strict=True)) == 1}
 
 
 def _parts(word: str) -> Iterator[tuple[str, str]]:
