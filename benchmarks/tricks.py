@@ -22,6 +22,7 @@ from wheel_environment import built, installed
 
 WORTH = 0.03
 ANSWER = ("estimate", "--model", "gpt2-xl", "--device", "rtx-4070ti", "--json")
+COMPARISON = ("compare", "--model", "gpt2", "--all", "--json")
 UNKEPT = "from llmfeas import {room} as room\nroom.{name} = room.{name}.__wrapped__"
 TRICKS = {
     "leaving without the interpreter's end": ("answer", "from llmfeas.cli import leaving\nleaving.leave = id"),
@@ -37,6 +38,10 @@ TRICKS = {
     ),
     "a question kept up to its batch": ("sweep", UNKEPT.format(room="settle", name="_settled")),
     "findings shared across batches": ("sweep", "from llmfeas import findings\nfindings.MAX_SHARED = 1"),
+    "findings shared across devices": (
+        "comparison",
+        "from llmfeas import findings\nfindings._common = lambda scenario: scenario.shared",
+    ),
     "walks kept": (
         "sweep",
         "from llmfeas.memory import training\ntraining.peak_candidates = training.peak_candidates.__wrapped__",
@@ -66,7 +71,7 @@ def main() -> int:
         program, file = str(python.parent / "llmfeas"), folder / "scenarios.ndjson"
         asked = scenarios(ids(program, "models", 2), ids(program, "devices", 5))
         file.write_text("".join(json.dumps(one) + "\n" for one in asked), encoding="utf-8")
-        works = {"answer": ANSWER, "sweep": ("sweep", str(file))}
+        works = {"answer": ANSWER, "comparison": COMPARISON, "sweep": ("sweep", str(file))}
         runs = {**{work: (work, "pass") for work in works}, **TRICKS}
         times: dict[str, list[float]] = {each: [] for each in runs}
         for _ in range(rounds):

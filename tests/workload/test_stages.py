@@ -70,7 +70,7 @@ def test_the_stages_that_memory_counts_are_those_that_time_counts(
     assert counted[0] == cut[0] and counted[-1] == cut[-1]
     assert max(stage.layers for stage in counted) == max(stage.layers for stage in cut)
     sums = architecture_sums(scenario.model.architecture)
-    slowest, work = slowest_stage(sums, pp), work_of(scenario, tuned=False)
+    slowest, work = slowest_stage(sums, pp), work_of(scenario)
     assert slowest in cut
     assert work.stage == pytest.approx(slowest.layers / (sums.layers / pp))
     assert work.head == slowest.heads * pp
