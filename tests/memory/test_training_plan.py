@@ -51,3 +51,17 @@ def test_a_plan_is_the_same_whatever_was_planned_before(
         settled = resolution({**more, "device": name}, catalog()).scenario
         sizes = settled.sequences_together, -(-settled.pass_tokens // settled.cp)
         assert training.training_memory(settled) == training._counted(training._planned(settled), *sizes)
+
+
+@pytest.mark.parametrize("engine", ["trl", "litgpt", "pytorch"])
+def test_batches_planned_before_decide_no_program(engine: str) -> None:
+    """TRL's loss runs in one tile up to 4096 tokens of text, litgpt's leaves the last logits of one sequence alone."""
+    ask = {"model": "llama-3.2-1b", "device": "h100-sxm", "task": "finetune", "engine": engine, "seq_len": 1024}
+    batches, found = (1, 2, 8), []
+    for order in (batches, batches[::-1]):
+        training._plans.clear()
+        memory = {each: resolution({**ask, "micro_batch": each}, catalog()).scenario for each in order}
+        found.append({each: training.training_memory(memory[each]).components for each in order})
+        for scenario in memory.values():
+            scenario.shared.clear()
+    assert found[0] == found[1]

@@ -6,9 +6,10 @@ from ..adapters import ADAPTERS
 from ..catalog.device import FULL_PRECISION, NARROW, is_mixed
 from ..catalog.implementation import Implementation
 from ..catalog.parts import Dropout
+from ..findings import cached_across_batches
 from ..model.setup import Recipe
 from ..scenario import Scenario
-from ..workload.kernels import has_host, multiplies_integers, runs_fused, runs_public_code, runs_wide
+from ..workload.kernels import has_host, multiplies_integers, runs_fused, runs_public_code, runs_wide, traits_of
 from ..workload.parameters import bare_layers, lifts_input
 from .loss_program import loss_program
 from .training_layout import Layout, holds_inputs, reference_of
@@ -33,7 +34,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         bare_layers=bare_layers(scenario),
         input_gradients=lifts_input(scenario),
         eager=eager,
-        single=eager and scenario.sequences_together == 1,
+        single=_is_single(scenario, eager),
         checkpointing=layout.checkpointing,
         **drops,
         windowed=_is_windowed(scenario),
@@ -54,6 +55,22 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         loss=loss,
         reference=reference_of(scenario) != "none" and scenario.objective is not None and scenario.objective.beside,
     )
+
+
+def program_of_batch(scenario: Scenario) -> tuple[bool, str]:
+    """What of a recipe the batch decides: whether eager code meets a single sequence, and the program of the loss."""
+    eager, traits = _code(scenario)
+    return _is_single(scenario, eager), loss_program(scenario, traits)
+
+
+@cached_across_batches
+def _code(scenario: Scenario) -> tuple[bool, Implementation]:
+    traits = traits_of(scenario)
+    return _is_eager(scenario, traits), traits
+
+
+def _is_single(scenario: Scenario, eager: bool) -> bool:
+    return eager and scenario.sequences_together == 1
 
 
 def _base_bytes(scenario: Scenario, layout: Layout, traits: Implementation) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..autograd.loss import TILE_ROWS
 from ..catalog.architecture import Architecture
 from ..catalog.implementation import Implementation
 from ..findings import cached_across_devices
@@ -20,7 +19,7 @@ from ..workload.kernels import (
     traits_of,
 )
 from ..workload.stages import Stage, fullest_stages
-from .recipe import recipe_of
+from .recipe import program_of_batch, recipe_of
 from .runtime import Anywhere
 from .training_layout import Layout, host_bytes, layout_of, moved_share, rank_state
 from .written import filled_tokens, whole_length
@@ -151,13 +150,7 @@ def training_plan(scenario: Scenario) -> TrainingPlan:
     """The plan of a scenario; scenarios that differ only in what no rank's program sees share one."""
     s, plans = scenario, _plans_of(scenario)
     micro_steps = s.micro_steps
-    batch = (
-        s.dp,
-        min(s.pp, micro_steps),
-        micro_steps > 1,
-        s.sequences_together == 1,
-        s.objective is not None and s.sequences_together * s.rank_tokens <= TILE_ROWS,
-    )
+    batch = s.dp, min(s.pp, micro_steps), micro_steps > 1, program_of_batch(s)
     plan = plans.get(batch)
     if plan is None:
         if len(plans) >= _MAX_BATCHES:
