@@ -194,6 +194,12 @@ def test_main_memory_beside_a_card_is_the_machines(typed: str, device: str, host
     assert (scenario.device.id, scenario.host_memory_bytes) == (device, host_gib * 2**30)
 
 
+def test_a_number_alone_is_met_with_those_of_cards() -> None:
+    with pytest.raises(UsageError) as caught:
+        find_hardware("4095", CATALOG)
+    assert next(iter(caught.value.candidates)) == "rtx-4090"
+
+
 def test_a_number_behind_the_series_of_a_computer_brings_no_card_to_mind() -> None:
     with pytest.raises(UsageError) as caught:
         find_hardware("dell optiplex 3060", CATALOG)
