@@ -124,7 +124,7 @@ def test_a_size_in_the_name_sets_the_memory(typed: str, device: str, memory_gib:
 def test_a_size_that_is_not_sold_is_refused_with_those_that_are() -> None:
     with pytest.raises(UsageError, match="no 'm4 20gb' is known with 20 GiB") as caught:
         find_hardware("m4 20gb", CATALOG)
-    assert "16, 24, 32, 8 GiB" in caught.value.hint and "--memory 20GiB" in caught.value.hint
+    assert "16, 24, 32 GiB" in caught.value.hint and "--memory 20GiB" in caught.value.hint
 
 
 def test_a_provider_in_the_name_is_whose_price_counts() -> None:
@@ -192,6 +192,12 @@ def test_any_mix_of_words_is_found_or_refused(text: str) -> None:
 def test_main_memory_beside_a_card_is_the_machines(typed: str, device: str, host_gib: int) -> None:
     scenario = resolution({"model": "gpt2", "device": typed, "task": "inference"}, CATALOG).scenario
     assert (scenario.device.id, scenario.host_memory_bytes) == (device, host_gib * 2**30)
+
+
+def test_a_number_alone_is_met_with_those_of_cards() -> None:
+    with pytest.raises(UsageError) as caught:
+        find_hardware("4095", CATALOG)
+    assert next(iter(caught.value.candidates)) == "rtx-4090"
 
 
 def test_a_number_behind_the_series_of_a_computer_brings_no_card_to_mind() -> None:

@@ -125,7 +125,7 @@ def test_wrong_use_told_to_a_script(run: Run, arguments: list[str], code: str) -
         ["--deadline", "soon"],
         ["--deadline", "30"],
         ["--budget", "inf"],
-        ["--quant", "q4"],
+        ["--quant", "q4_z"],
         ["--precision", "bf61"],
         ["--zero", "4"],
         ["--fsdp", "--zero", "1"],

@@ -12,10 +12,11 @@ from ..record import dataclass, fields, replace
 # fmt: off
 # isort: off
 from .parts import (
-    AltUp, CompressedAttention, Dropout, Experts, GatedRecurrence, HeadShape, ImageEncoder, Indexer,
-    LinearAttention, MemoryUnit, Mla, NamedContext, NgramEmbedding, PerLayerEmbedding, Reranker,
-    SharedBlock, ShortConvolution, SideWeights, SourceEncoder, StateSpace, TimeMixing, Window,
+    AltUp, CompressedAttention, Dropout, Experts, GatedRecurrence, HeadShape, Indexer, LinearAttention, MemoryUnit,
+    Mla, NgramEmbedding, PerLayerEmbedding, SharedBlock, ShortConvolution, SideWeights, SourceEncoder, StateSpace,
+    TimeMixing, Window,
 )
+from .published import ImageEncoder, NamedContext, Reranker, Router
 # isort: on
 # fmt: on
 from .types import Count, CountOrZero, Few, Fraction, Identifier, Layers, Positive, Strict
@@ -373,14 +374,12 @@ class Model:
     """Whether trained weights were published; not of the shapes that papers and benchmarks give."""
     aliases: tuple[str, ...] = ()
     default_for: tuple[str, ...] = ()  # names of a family (`qwen3`) that mean this one when nothing more is said
-    dtype: Dtype = "bfloat16"
-    """16-bit type (or fp32) of the published weights outside quantized tensors."""
+    dtype: Dtype = "bfloat16"  # of the published weights outside quantized tensors
     published_quant: str = "none"
     """Quantization of the published weights, a value of `--quant` (mxfp4 for gpt-oss, fp8 for DeepSeek-V3)."""
     context: Count
     contexts: tuple[NamedContext, ...] = ()  # the first whose words a name has counts
-    published_parameters: str = ""
-    """Size as its publisher words it; never computed with."""
+    published_parameters: str = ""  # as its publisher words it; never computed with
     training_tokens: Positive | None = None
     training_tokens_source: str = ""
     mtp_parameters: CountOrZero = 0
@@ -392,8 +391,9 @@ class Model:
     """Keys and values that an image leaves in layers that attend to it, beside what its tokens cache."""
     image_encoder: ImageEncoder | None = None
     """The work of reading an image of that size; None: nobody wrote it down."""
-    reranker: Reranker | None = None
-    """How it scores a query and a text that it reads together; None: it is asked for no such thing."""
+    reranker: Reranker | None = None  # how it scores a query and a text that it reads together
+    rope_base: Positive | None = None  # of the frequencies by which positions turn (`rope_theta`)
+    router: Router | None = None
     notes: str = ""
     sources: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from ..record import dataclass, replace
 from .types import Count, CountOrZero, Few, Fraction, Layers, Positive, Strict
@@ -307,26 +307,6 @@ class NgramEmbedding(Strict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageEncoder(Strict):
-    """How much of an encoder one image of the size that is named passes."""
-
-    positions: Count
-    """Patches."""
-    layers: CountOrZero = 0
-    width: CountOrZero = 0
-    """Of its attention."""
-    span: CountOrZero = 0
-    """Positions that one attends to, on average over the layers; 0: all of the image."""
-    parameters: CountOrZero = 0
-    """That a position passes, what joins positions to tokens by its share; 0: all beside the language model."""
-
-    def flop(self, towers: int) -> float:
-        """FLOPs of one image, of a model with so many parameters in encoders."""
-        mixing = 4.0 * self.layers * self.width * (self.span or self.positions)
-        return self.positions * (2.0 * (self.parameters or towers) + mixing)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Indexer(Strict):
     """A sparse-attention indexer, one a layer, that picks the `top_k` cached tokens its attention reads."""
 
@@ -344,25 +324,3 @@ class Dropout(Strict):
     embedding: Fraction = 0.0
     attention: Fraction = 0.0
     residual: Fraction = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reranker(Strict):
-    """How a model that reads a query and a text together says how well they go together."""
-
-    by: Literal["label", "tokens", "vectors"] = "label"
-    """A number behind the last layer; the logits of tokens at the end of the pair, by the projection to the vocabulary;
-    or vectors of a query and of all its texts, which stand in one sequence."""
-    tokens: tuple[str, ...] = ()
-    """Those whose logits count: the one for no, if there is one, and the one for yes."""
-    served_as: str = ""
-    """Class with labels by which servers know it, where its own name for its class is another."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NamedContext(Strict):
-    """The context of a model's weights that were trained further, where words of a name say which they are."""
-
-    words: tuple[str, ...]
-    """All of them stand in the name: `2507`, `base`."""
-    context: Count

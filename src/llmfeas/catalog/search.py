@@ -297,8 +297,10 @@ def alike(index: Index, text: str, fits: Callable[[Tokens, Tokens], bool] | None
 def _likeness(squeezed: str, tokens: Tokens, name: Tokens) -> float:
     from difflib import SequenceMatcher
 
-    ratio = SequenceMatcher(None, squeezed, "".join(name), autojunk=False).ratio()
     numbers = [word for word in tokens if word[0].isdigit()]
+    # who types a number alone leaves out the words of its series
+    other = name if len(numbers) < len(tokens) else [word for word in name if word not in _SERIES_WORDS] or name
+    ratio = SequenceMatcher(None, squeezed, "".join(other), autojunk=False).ratio()
     theirs = [word for word in name if word[0].isdigit()]
     if not numbers:
         return ratio

@@ -10,9 +10,12 @@ from ..units import parse_count
 from .listings import Filter, Kind, ListedEntry, Opened, Row, group
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from ..catalog.architecture import Model
     from ..catalog.store import Catalog
     from ..importers.tensors import ImportedModel
+    from ..render.report import Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +102,30 @@ def _unlike(imported: ImportedModel) -> list[str]:
     return [] if held == counted else [f"the file holds {held:,} parameters, the architecture counts {counted:,}"]
 
 
+def _page(title: str, fields: Mapping[str, Any], remarks: Sequence[str]) -> Report:
+    """The fields as people read them: no bias of keys where queries and values have none, contexts as sentences."""
+    from ..render.entry import entry
+
+    shape = {
+        name: value
+        for name, value in fields["architecture"].items()
+        if name != "key_bias" or (fields["architecture"].get("qkv_bias") and not value)
+    }
+    if "key_bias" in shape:
+        shape["key_bias"] = "no"
+    contexts = [
+        f"{each['context']:,} where a name has {' '.join(each['words'])}" for each in fields.get("contexts") or ()
+    ]
+    return entry(title, {**fields, "architecture": shape, "contexts": contexts}, remarks)
+
+
 KIND = Kind(
     singular="model",
     plural="models",
     records=lambda catalog: catalog.models,
     found=_found,
     listed=ListedModel,
+    page=_page,
     filters=(
         Filter(name="family", help="are of this family.", keeps=lambda row, v: row["family"].lower() == v.lower()),
         Filter(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..catalog.architecture import Architecture, Model
+from ..catalog.published import Router
 from ..errors import DataError, did_you_mean
 from ..record import replace
 from ..text import printable
@@ -47,13 +48,11 @@ def checkpoint_from_config(path: Path) -> ImportedModel:
     Raises:
         DataError: unreadable file, unknown model_type, a field that is missing, wrong or not supported.
     """
-    whole = read_config(path)
-    whole = whole.nested("thinker_config") or whole  # Qwen Omni: what reads, beside what talks
+    whole = (file := read_config(path)).nested("thinker_config") or file  # Qwen Omni: what reads, beside what talks
     config, family, doubt = _language_model(whole)
     told, counted = _with_towers(whole, _checked_architecture(config, family))
     architecture, reranker = as_asked(whole, told)
-    name = _name(whole, path)
-    seen = seen_of(whole) if counted else None
+    name, seen = _name(whole, path), seen_of(whole) if counted else None
     quant = quantization_of(whole, config, Path(whole.file).parent)
     published = None if quant is None else published_scheme(quant)
     model = Model(
@@ -65,6 +64,8 @@ def checkpoint_from_config(path: Path) -> ImportedModel:
         published_quant="none" if published is None else next((each.label for each in published.schemes), "none"),
         context=_context(config, family),
         reranker=reranker,
+        rope_base=_rope_base(config),
+        router=_router(config) if architecture.experts else None,
         notes="; ".join([*doubt, *_notes(config, family, quant, published, counted)]),
         sources=(config.file,),
     )
@@ -243,6 +244,30 @@ def _context(config: Config, family: Family) -> int:
     return config.count("n_positions" if older else family.names["context"], "tokens")
 
 
+def _rope_base(config: Config) -> float | None:
+    """The base of the rotation, in the old spelling or in those of transformers 5; None: none is written."""
+    rules = config.nested("rope_parameters")
+    whole = rules.nested("full_attention") if rules is not None and "full_attention" in rules.fields else rules
+    places = [place for place in (whole, config) if place is not None and place.fields.get("rope_theta") is not None]
+    base = places[0].fields["rope_theta"] if places else None
+    return float(base) if isinstance(base, int | float) and not isinstance(base, bool) and 0 < base < 1e12 else None
+
+
+def _router(config: Config) -> Router | None:
+    """How the router weighs, where the file says it as DeepSeek's do."""
+    scores = config.fields.get("scoring_func")
+    if scores not in ("softmax", "sigmoid"):
+        return None
+    groups, top_groups = (config.optional_count(key, "experts", zero=True) or 0 for key in ("n_group", "topk_group"))
+    return Router(
+        scores=scores,
+        groups=groups if groups > 1 else 0,
+        top_groups=top_groups if groups > 1 else 0,
+        scale=config.number("routed_scaling_factor", 1.0) or 1.0,
+        balanced=config.fields.get("topk_method") == "noaux_tc",
+    )
+
+
 def _name(whole: Config, path: Path) -> str:
     """Name the model after its folder, or its file where that is not called config.json."""
     written = whole.fields.get("_name_or_path")
@@ -268,6 +293,8 @@ def _notes(
     unsaid = [key for key in (names["hidden"], names["layers"], names["vocab"]) if key not in config.fields]
     if unsaid:
         notes.append(f"{', '.join(unsaid)} not in the file: taken as its class in transformers has it")
+    if config.where.startswith("thinker_config."):
+        notes.append("what reads and writes alone: what speaks beside it is not counted")
     if not counted:
         notes.append("language model alone, without its encoders")
     if quant is not None and published is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ..catalog.parts import ImageEncoder
+from ..catalog.published import ImageEncoder
 from ..record import dataclass
 from .config_file import Config
 from .hf_towers import defaults_of, encoder_kind, table

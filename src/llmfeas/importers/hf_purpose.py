@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..catalog.architecture import Architecture
-from ..catalog.parts import Reranker, SideWeights
+from ..catalog.parts import SideWeights
+from ..catalog.published import Reranker
 from ..record import replace
 from .config_file import MAX_BYTES, Config
 from .hf_encoder import class_of, labels_of

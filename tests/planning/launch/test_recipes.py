@@ -238,6 +238,10 @@ def test_megatron_knows_gpt2_and_experts() -> None:
     deepseek = launched("megatron", model="deepseek-v3", device="512xh100-sxm", pp=1, tp=8)
     assert (value(deepseek, "--kv-lora-rank"), value(deepseek, "--qk-pos-emb-head-dim")) == ("512", "64")
     assert str(value(deepseek, "--moe-layer-freq")).startswith("[0,0,0,1,1")
+    routed = {"score-function": "sigmoid", "num-groups": "8", "group-topk": "4", "topk-scaling-factor": "2.5"}
+    assert {name: value(deepseek, f"--moe-router-{name}") for name in routed} == routed
+    assert "--moe-router-enable-expert-bias" in words(deepseek)
+    assert value(launched("megatron", model="llama-3-8b", device="8xh100-sxm"), "--rotary-base") == "500000"
 
 
 def test_maxtext_gets_mesh_batch_and_policy() -> None:

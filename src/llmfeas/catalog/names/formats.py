@@ -61,7 +61,7 @@ _FURTHER: Final = re.compile(
 )
 """What names say beside a format: of other tensors, of the same once more, of the machine that it was made for."""
 _VAGUE: Final = ("none", "int4", "int8")
-"""What a name may leave open, and `--quant` may not: `q4` is one of several formats."""
+"""What a name may leave open, and `--quant` may not: `int4` is what its engine calls 4 bits."""
 _OPEN: Final = frozenset({"fp4"})
 """What names of models settle, and `--quant` does not: it is NVFP4 there, and may be any format of that width here."""
 _AGAIN: Final = re.compile(r"-v\d(?![a-z0-9.])")

@@ -257,12 +257,16 @@ def _providers(catalog: Catalog) -> Mapping[str, str]:
     return found
 
 
+DIGITS_OF_A_CARD: Final = 4
+"""A number alone of as many may be a card's with a slip (`4095`)."""
+
+
 def _near(text: str, catalog: Catalog) -> list[str]:
     """What an unknown name may have meant: what its machine is sold with, else devices or offers spelled so."""
     tokens = tokens_of(text)
-    if names_a_computer(text) or not set(tokens) - FILLERS - set(SIZE_WORDS) - {
-        word for word in tokens if word.isdigit()
-    }:
+    told = set(tokens) - FILLERS - set(SIZE_WORDS) - {word for word in tokens if word.isdigit()}
+    alone = len(tokens) == 1 and len(tokens[0]) == DIGITS_OF_A_CARD
+    if names_a_computer(text) or not (told or alone):
         return []
     for machine, keys in machines(catalog.devices):
         if place(tokens, machine) is not None:

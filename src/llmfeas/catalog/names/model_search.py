@@ -95,7 +95,8 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
 def _as_named(model: Model, wanted: str, context: int) -> Model:
     """The model with the format and the context that its name says."""
     same = wanted == model.published_quant and context == model.context
-    return model if same else replace(model, published_quant=wanted, context=context)
+    base = model.rope_base if context == model.context else None  # what was trained further may turn more slowly
+    return model if same else replace(model, published_quant=wanted, context=context, rope_base=base)
 
 
 def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -> tuple[str | None, tuple[str, ...]]:
@@ -118,7 +119,8 @@ def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -
             return None, ()
         if key or ids:
             return key, ids
-    words = mended((*asked.needed, *asked.optional), known.vocabulary) if not _without_answer(text) else ()
+    typed_by_hand = "/" not in text and not _without_answer(text)  # a repository's name is copied
+    words = mended((*asked.needed, *asked.optional), known.vocabulary) if typed_by_hand else ()
     key, ids = chosen(known, typed(" ".join(words))) if words else (None, ())
     return key, ids if key else ()
 

@@ -30,7 +30,7 @@ _FILLERS: Final = """a an the my of with w and or for only just gpu gpus card ca
     graphiques mémoire hp sli sized standard processor processors apu igpu soc chip notebook ml free tier spaces space
     inference endpoint endpoints nvlink nvlinked ddr4 ddr5 ecc lenovo asus acer msi dell gigabyte evga zotac samsung
     air mini studio gmktec beelink minisforum nuc series nvgpu serverless pod secure community asrock maxsun sparkle
-    sapphire powercolor xfx pny palit inno3d galax gunnir onix gddr6 gddr6x gddr7"""
+    no without sapphire powercolor xfx pny palit inno3d galax gunnir onix gddr6 gddr6x gddr7"""
 FILLERS: Final = frozenset(_FILLERS.split())
 """Words that say nothing about which device it is; they are passed over where the name is not found with them."""
 SIZE_WORDS: Final = ("g", "gb", "gib")
@@ -51,7 +51,9 @@ _COLON: Final = re.compile(r"(?<=\S)\s*:\s*([0-9]{1,4})\s*[x×]?\s*$", re.IGNORE
 _BEHIND_X: Final = re.compile(r"(.*\S)[\s_-]+([0-9]{1,2})[x×]\s*", re.IGNORECASE | re.DOTALL)
 _WORDED: Final = re.compile(rf"\s*({'|'.join(COUNT_WORDS)})[\s-]+(\S.*)", re.IGNORECASE | re.DOTALL)
 _WORDED_BEHIND: Final = re.compile(rf"\s*(\S.*?)[\s-]+({'|'.join(COUNT_WORDS)})\s*", re.IGNORECASE | re.DOTALL)
-_SIZE: Final = re.compile(r"(?<![0-9.])([0-9]{1,5}(?:\.[0-9]+)?)(\s*-?g(?:i?b|o)|g)(?![a-z0-9])", re.IGNORECASE)
+_SIZE: Final = re.compile(
+    r"(?<![0-9.])([0-9]{1,5}(?:\.[0-9]+)?)(\s*-?(?:g(?:i?b|o)|gigs?)|g)(?![a-z0-9])", re.IGNORECASE
+)
 _BARE: Final = re.compile(r"(.*\S)\s+([1-9][0-9]{1,2})", re.DOTALL)
 """A number behind a name may be its memory (`m2 ultra 192`), where nothing is called so and that much is sold."""
 _SCREEN: Final = re.compile(r"\b1[0-9](?:\.[0-9])?\s?-?(?:\"|”|''|inch(?:es)?\b|in\b)", re.IGNORECASE)

@@ -7,6 +7,7 @@ from itertools import groupby
 
 from ...catalog.architecture import Architecture
 from ...catalog.device import NARROW
+from ...catalog.published import Router
 from ...scenario import Scenario
 from ..expressed.frameworks import MEGATRON, MEGATRON_OPTIMIZERS, chunks
 from ..nodes import nodes_of
@@ -54,6 +55,7 @@ def attention(scenario: Scenario) -> Options:
         ("--qk-layernorm", architecture.qk_norm == "head" or mla is not None),
         ("--qk-l2-norm", architecture.qk_norm == "l2"),
         ("--position-embedding-type", "learned_absolute" if learned else "rope"),
+        ("--rotary-base", _integer(scenario.model.rope_base) if not learned else None),
         ("--rotary-percent", architecture.rope_fraction if not learned and architecture.rope_fraction < 1 else None),
         ("--max-position-embeddings", architecture.learned_positions or max(scenario.model.context, scenario.seq_len)),
         ("--attention-backend", "flash" if scenario.attention == "flash" else "unfused"),
@@ -68,6 +70,25 @@ def attention(scenario: Scenario) -> Options:
             ("--v-head-dim", mla.v_head_dim),
         ]
     return options
+
+
+def _integer(base: float | None) -> int | None:
+    return None if base is None else round(base)
+
+
+def routing(router: Router | None) -> Options:
+    """How experts are chosen and weighed, where the catalog or the model's file says it."""
+    if router is None:
+        return []
+    sigmoid = router.scores == "sigmoid"
+    return [
+        ("--moe-router-score-function", "sigmoid" if sigmoid else None),
+        ("--moe-router-pre-softmax", sigmoid),
+        ("--moe-router-enable-expert-bias", router.balanced),
+        ("--moe-router-num-groups", router.groups or None),
+        ("--moe-router-group-topk", router.top_groups or None),
+        ("--moe-router-topk-scaling-factor", router.scale if router.scale != 1 else None),
+    ]
 
 
 def experts(architecture: Architecture) -> Options:
@@ -172,7 +193,8 @@ def write(scenario: Scenario) -> Launch:
     architecture = scenario.model.architecture
     ordered = (scenario.tp > 1 or scenario.cp > 1) and scenario.zero < 2
     program: list[Word] = ["env", "CUDA_DEVICE_MAX_CONNECTIONS=1"] if ordered else []
-    options = [*shape(architecture), *attention(scenario), *experts(architecture), *recipe(scenario)]
+    mixture = [*experts(architecture), *routing(scenario.model.router)]
+    options = [*shape(architecture), *attention(scenario), *mixture, *recipe(scenario)]
     line = command(
         [*program, "torchrun"],
         *torchrun_fsdp.processes(nodes),
@@ -180,8 +202,12 @@ def write(scenario: Scenario) -> Launch:
         *flags([*options, *layout(scenario), *data(scenario)]),
     )
     notes = ["run it in a copy of the Megatron-LM repository; data and checkpoints are in its own formats"]
-    if architecture.positions == "rope":
+    if architecture.positions == "rope" and scenario.model.rope_base is None:
         notes.append("add --rotary-base with the rope_theta of the model's config.json where that is not 10000")
+    if architecture.experts is not None and scenario.model.router is None:
+        notes.append(
+            "Megatron weighs experts by a softmax where no --moe-router option says what the model's config.json does"
+        )
     if scenario.method == "finetune":
         notes.append(f"convert the weights and put their folder in place of {CHECKPOINT}")
     return Launch((), line, (*notes, *training_notes(scenario), *nodes_note(nodes)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...catalog.architecture import Model
 from ...catalog.joined import Joined
 from ...catalog.store import Catalog
 from ...errors import UsageError
@@ -38,7 +39,8 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
     refused: dict[str, UsageError] = {}
     read = request.get("task") in ("embed", "rerank", "reward")
     published = (each for each in catalog.models.values() if each.has_weights and (read or each.architecture.writes))
-    ordered = sorted(published, key=lambda model: (parameters(model).total, model.id))
+    seen = bool(request.get("images"))
+    ordered = sorted(published, key=lambda model: (_held(model, seen), model.id))
     working = [model for model in ordered if _works({**fixed, "model": model.id}, catalog, refused)]
     ordered = [model for model in ordered if model.id not in refused]
     notes = (skipped(list(refused.values()), "models"),) if refused else ()
@@ -49,7 +51,7 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
         beyond = {"model": smallest, **outcome({**fixed, "model": smallest}, catalog)}
         return Answer("max-model", {"model": None}, None, beyond, ("not even the smallest model works", *notes))
     best = working[-1]
-    limit = parameters(best).total
+    limit = _held(best, seen)
     answer = {
         "model": best.id,
         "parameters": limit,
@@ -57,7 +59,7 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
         "of": len(ordered),
         "models": [_row({**fixed, "model": model.id}, catalog) for model in reversed(working[-SHOWN:])],
     }
-    larger = [model for model in ordered if parameters(model).total > limit]
+    larger = [model for model in ordered if _held(model, seen) > limit]
     beyond_ = {"model": larger[0].id, **outcome({**fixed, "model": larger[0].id}, catalog)} if larger else None
     return Answer("max-model", answer, estimated({**fixed, "model": best.id}, catalog), beyond_, notes)
 
@@ -69,13 +71,18 @@ def _row(request: Request, catalog: Catalog) -> dict[str, object]:
     scenario, total = found.scenario, found.total_seconds
     return {
         "model": scenario.model.id,
-        "parameters": found.parameters.total,
+        "parameters": _held(scenario.model, bool(request.get("images"))),
         "format": scenario.precision if scenario.quant == "none" else scenario.quant,
         "status": found.verdict.status,
         "peak_bytes": found.memory.peak_bytes.expected,
         "tokens_per_second": found.speed.expected,
         "total_seconds": None if total is None else total.expected,
     }
+
+
+def _held(model: Model, seen: bool) -> int:
+    """Parameters, without those of encoders where none reads: formats of few bits leave them in a file of their own."""
+    return parameters(model).total - (0 if seen else model.architecture.tower_parameters)
 
 
 def _works(request: Request, catalog: Catalog, refused: dict[str, UsageError]) -> bool:
