@@ -57,7 +57,7 @@ def _miss(row: Mapping[str, Any]) -> tuple[Phrase, ...]:
     reason = f": {row['reason']}" if row["reason"] else ""
     ratio = f"{digits(row['found']['expected'] / row['measured'])}×" if row["kind"] != "fits" else "wrong"
     text = f"{row['id']} ({row['kind']}) {ratio}{reason}"
-    return (Phrase(printable(text, 300)),)
+    return (Phrase(printable(text, 1000)),)
 
 
 KINDS = ("training", "decode", "prefill", "training-memory", "inference-memory")
