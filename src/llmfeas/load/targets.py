@@ -40,12 +40,14 @@ class Targets:
             if seconds is not None and not 0.0 < seconds < math.inf:
                 raise UsageError("bad-target", f"a {name} of {seconds:g} s is no target", "Give seconds above 0.")
 
+    def shares(self, load: Load) -> dict[str, float]:
+        """What a load takes of each target that is asked, by its name: ttft, tpot."""
+        asked = {"ttft": (self.ttft_seconds, load.ttft_seconds), "tpot": (self.tpot_seconds, load.tpot_seconds)}
+        return {name: getattr(found, self.at) / target for name, (target, found) in asked.items() if target is not None}
+
     def missed(self, load: Load) -> tuple[str, ...]:
         """The names of the targets that a load misses: ttft, tpot."""
-        asked = {"ttft": (self.ttft_seconds, load.ttft_seconds), "tpot": (self.tpot_seconds, load.tpot_seconds)}
-        return tuple(
-            name for name, (target, found) in asked.items() if target is not None and getattr(found, self.at) > target
-        )
+        return tuple(name for name, share in self.shares(load).items() if share > 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ LOADS = ("rate", "ttft", "tpot")
 
 
 def tp_for_load(scenario: Scenario, given: Container[str], with_tp: Callable[[int], Scenario | None]) -> int | None:
-    """The most devices a copy (without stages) on which copies keep a load and its targets that one over all misses.
+    """The devices of a copy (without stages) where one over all misses a load and its targets and copies keep them,
+    of several numbers the one that keeps them best.
 
     None where that one keeps them, where copies miss them too, and where nobody asked or somebody said the layout.
     `with_tp` settles the same request with a size, if that is possible.
@@ -23,19 +24,20 @@ def tp_for_load(scenario: Scenario, given: Container[str], with_tp: Callable[[in
     sizes = _sizes(scenario, given)
     if not sizes or not scenario.has_load:
         return None
-    from ..timing.served import keeps_up  # and with it all that follows a load
+    from ..timing.served import keeps_up, share_of_targets  # and with it all that follows a load
 
     if keeps_up(scenario):
         return None
-    tried = ((size, with_tp(size)) for size in sizes)
-    return next((size for size, copied in tried if copied is not None and fits(copied) and keeps_up(copied)), None)
+    tried = {size: with_tp(size) for size in sizes}
+    kept = {size: copied for size, copied in tried.items() if copied is not None and fits(copied) and keeps_up(copied)}
+    return min(kept, key=lambda size: share_of_targets(kept[size]), default=None)
 
 
 def _sizes(scenario: Scenario, given: Container[str]) -> list[int]:
-    """The sizes of tensor parallelism that make copies, the largest first."""
+    """The sizes of tensor parallelism that make copies."""
     said = any(name in given for name in ("tp", "pp", "ep", "cp"))
     if said or scenario.disaggregate or scenario.engine_record.serving.split != "tensors":
         return []
     n, now = scenario.num_devices, scenario.tp * scenario.pp
     sizes = tensor_parallel_sizes(scenario.model.architecture, scenario.tp)
-    return sorted((size for size in sizes if size < now and n % size == 0), reverse=True)
+    return [size for size in sizes if size < now and n % size == 0]

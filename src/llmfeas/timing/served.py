@@ -51,8 +51,18 @@ def keeps_up(scenario: Scenario) -> bool:
         if scenario.rate >= FULL * batch.most.rate * batch.server.replicas:
             return False
     found = load_of(scenario, decoding.factor, reading.factor)
-    targets = Targets(ttft_seconds=scenario.ttft_seconds, tpot_seconds=scenario.tpot_seconds)
-    return (found.stable or scenario.requests is not None) and not targets.missed(found)
+    return (found.stable or scenario.requests is not None) and not _targets(scenario).missed(found)
+
+
+def share_of_targets(scenario: Scenario) -> float:
+    """What the expected figures take of the tighter target; without one, the seconds of a token."""
+    decoding, reading = speed_intervals(scenario)
+    found = load_of(scenario, decoding.factor, reading.factor)
+    return max(_targets(scenario).shares(found).values(), default=found.tpot_seconds.p95)
+
+
+def _targets(scenario: Scenario) -> Targets:
+    return Targets(ttft_seconds=scenario.ttft_seconds, tpot_seconds=scenario.tpot_seconds)
 
 
 def load_of(scenario: Scenario, decode_factor: float, read_factor: float) -> Load:
