@@ -10,7 +10,7 @@ from ..objectives import OBJECTIVES
 from ..text import printable
 from ..units import digits, format_bytes, format_count
 from .report import Column, Phrase, Table, Topic, glued, lines_of
-from .words import TASKS, grouped, setting
+from .words import TASKS, copies_of, grouped, setting
 
 Json = Mapping[str, Any]
 
@@ -34,6 +34,8 @@ def context(inputs: Json, parameters: Json, *, reads: str | None = None) -> tupl
         _training(value, parameters["total"]) if not serves else _reading(value, reads) if reads else _inference(value)
     )
     layout = [f"{name} {value(name)}" for name in ("tp", "pp", "ep", "cp") if (value(name) or 1) > 1]
+    if serves and (copies := copies_of(inputs)) > 1 and not value("disaggregate"):
+        layout.append(f"{copies} copies")
     if value("zero"):
         layout.insert(0, f"ZeRO {value('zero')}")
     if (value("offload") or "none") != "none":

@@ -25,7 +25,7 @@ from .drawing import (
     text,
     whisker,
 )
-from .words import COMPONENTS, speed_of
+from .words import COMPONENTS, copies_of, speed_of
 
 MOST_POINTS = 24
 """Rows of a comparison that are named in its picture."""
@@ -87,7 +87,7 @@ def cluster(inputs: Json, sheet: Sheet = WIDE) -> Picture | None:
     across, down = size["pp"], size["tp"] * size["cp"]
     if size["num_devices"] == 1:
         return None
-    copies = max(1, size["num_devices"] // (across * down))
+    copies = copies_of(inputs)
     columns, rows = min(across, MOST_CELLS), min(down, 8)
     cell = min(56.0, (sheet.right - 100) / columns)
     marks = []

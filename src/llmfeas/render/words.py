@@ -104,6 +104,12 @@ def rate(value: Mapping[str, float], thing: str = "tokens/s") -> str:
     return f"{figure(value, format_count)}{GLUE}{thing}"
 
 
+def copies_of(inputs: Mapping[str, Any]) -> int:
+    """Copies of the model that stand side by side on the devices of a request."""
+    size = {name: (inputs.get(name) or {}).get("value") or 1 for name in ("num_devices", "tp", "pp", "cp")}
+    return max(1, int(size["num_devices"]) // int(size["tp"] * size["pp"] * size["cp"]))
+
+
 def speed_of(time: Mapping[str, Any], *, under_load: bool) -> Mapping[str, float]:
     """The RANGE of tokens a second of a model that is served: written, or read where it writes none."""
     written: Mapping[str, float] = time["output_tokens_per_second" if under_load else "decode_tokens_per_second"]
