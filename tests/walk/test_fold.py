@@ -13,9 +13,9 @@ from llmfeas.catalog.architecture import Architecture, LayerKind, runs_of
 from llmfeas.catalog.parts import Experts, LinearAttention, Window
 from llmfeas.catalog.store import catalog
 from llmfeas.model.setup import Recipe, Setup
-from llmfeas.walk import fold
 from llmfeas.walk.candidates import Line, RankState, upper_lines
 from llmfeas.walk.fold import peak_candidates
+from llmfeas.walk.inventory import StageWeights
 from llmfeas.walk.step import walked_step
 
 IMPLEMENTATIONS = catalog().tables.implementations
@@ -186,7 +186,7 @@ def test_a_walk_for_any_number_of_experts_gives_that_of_each(
 
     numbers = (1, 2, 4, 7, 16)
     together = [found(experts) for experts in numbers]
-    monkeypatch.setattr(fold, "rounded", lambda weights, experts: True)
+    monkeypatch.setattr(StageWeights, "rounded", lambda weights, experts: True)
     assert together == [found(experts) for experts in numbers]
 
 
