@@ -174,10 +174,10 @@ JUDGED = {"unmeasured-speed": "speed", "unmeasured-memory": "memory"}
 
 
 CODES = {
-    "fused": "A framework's fused kernels; public code keeps more.",
-    "patched": "The model's public code with a library's kernels in it.",
-    "compiled": "The model's public code, compiled with its loss.",
-    "public": "The model's public code; fused kernels would keep less.",
+    "fused": "Training runs a framework's fused kernels; public code holds more in memory.",
+    "patched": "Training runs the model's public code with a library's kernels in it.",
+    "compiled": "Training runs the model's public code, compiled with its loss.",
+    "public": "Training runs the model's public code; fused kernels would hold less in memory.",
 }
 """Whose code a training is taken to run."""
 
