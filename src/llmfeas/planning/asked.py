@@ -27,6 +27,22 @@ def skipped(refused: Sequence[UsageError], what: str) -> str:
     return f"{len(refused)} of the {what} cannot be asked this and were skipped, such as: {first}"
 
 
+def unless_refused(request: Request, catalog: Catalog, refused: list[UsageError] | None = None) -> Resolution | None:
+    """A request settled; None where this value of a setting is refused, with the reason in `refused`.
+
+    Raises:
+        UsageError: for anything else that is wrong with the request.
+    """
+    try:
+        return resolution(request, catalog)
+    except UsageError as error:
+        if error.code not in REFUSALS:
+            raise
+        if refused is not None:
+            refused.append(error)
+        return None
+
+
 class Asked:
     """What came of a request with the settings that were tried, in any order; without a request of whole ones."""
 

@@ -25,7 +25,7 @@ from ..timing.training import TrainingTime
 from ..units import digits
 from ..workload.flops import Flops
 from ..workload.parameters import Parameters
-from .asked import REFUSALS, skipped
+from .asked import skipped, unless_refused
 from .needed import Needed
 
 Sort = Literal["time", "memory", "cost", "energy", "name"]
@@ -266,7 +266,8 @@ def comparison(
     names = list(devices)
     for model in dict.fromkeys(models):
         asked = ({**request, "model": model, "device": name} for name in names)
-        answers = [(one, each) for one in asked if (each := _answered(one, catalog, refused)) is not None]
+        settled = ((one, each) for one in asked if (each := unless_refused(one, catalog, refused)) is not None)
+        answers = [(one, estimate(each)) for one, each in settled]
         requests, estimates = [one for one, _ in answers], [each for _, each in answers]
         base = _baseline(request, model, baseline, catalog, notes) if baseline and estimates else _best(estimates, sort)
         find = Needed(catalog)
@@ -299,17 +300,6 @@ def _skipped(refused: Sequence[UsageError], rows: Sequence[Contender]) -> Note:
     if not rows:
         raise refused[0]
     return Note("skipped", skipped(refused, "rows"))
-
-
-def _answered(request: Mapping[str, object], catalog: Catalog, refused: list[UsageError]) -> Estimate | None:
-    """The estimate of one row; None where that cannot be asked, with the reason in `refused`."""
-    try:
-        return estimate(resolution(request, catalog))
-    except UsageError as error:
-        if error.code not in REFUSALS:
-            raise
-        refused.append(error)
-        return None
 
 
 def _common(estimates: Sequence[Estimate]) -> Iterator[Note]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...catalog.store import Catalog
 from ...contract import Added, Json, Published, envelope, hidden
-from ...errors import LlmfeasError, UsageError
+from ...errors import LlmfeasError
 from ...feasibility.bounds import time_limit_seconds
 from ...feasibility.core import estimate
 from ...feasibility.load_verdict import is_followed
@@ -14,11 +14,11 @@ from ...feasibility.result import Estimate, Status
 from ...feasibility.software import software_support
 from ...feasibility.verdict import why
 from ...record import dataclass
-from ...settle import Resolution, before_layout, resolution
+from ...settle import before_layout, resolution
 from ...timing.served import keeps_up
 from ...timing.training import least_job_seconds
 from ...workload.serving import spills
-from ..asked import REFUSALS
+from ..asked import unless_refused
 
 Request = Mapping[str, object]
 
@@ -78,20 +78,6 @@ def kept_up(request: Request, catalog: Catalog) -> Estimate | None:
     scenario = settled.scenario
     lags = scenario.has_load and is_followed(scenario) and not keeps_up(scenario)
     return None if lags else estimate(settled)
-
-
-def unless_refused(request: Request, catalog: Catalog) -> Resolution | None:
-    """A request settled; None where this value of a setting is refused.
-
-    Raises:
-        UsageError: for anything else that is wrong with the request.
-    """
-    try:
-        return resolution(request, catalog)
-    except UsageError as error:
-        if error.code in REFUSALS:
-            return None
-        raise
 
 
 def may_run(request: Request, catalog: Catalog) -> bool:

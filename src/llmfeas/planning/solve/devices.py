@@ -13,6 +13,7 @@ from ...feasibility.core import estimate, is_feasible
 from ...feasibility.result import Estimate
 from ...settle import hardware_named, resolution
 from ...workload.serving import spills
+from ..asked import unless_refused
 from .answer import (
     Answer,
     Request,
@@ -20,7 +21,6 @@ from .answer import (
     lateness,
     never_in_time,
     outcome,
-    unless_refused,
 )
 from .fleet import LAYOUT, asks_for_load, fewest_devices, follows
 from .lots import MOST
