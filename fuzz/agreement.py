@@ -27,7 +27,7 @@ from llmfeas.objectives import METHODS, OBJECTIVES
 from llmfeas.options import BY_NAME, GROUPED, GUIDED, TASKS, TAUGHT
 from llmfeas.planning.answer import answer, bare_answer
 from llmfeas.planning.compare import comparison
-from llmfeas.planning.ladder import GIVES_WAY
+from llmfeas.planning.ladder import REFUSED
 from llmfeas.planning.launch import LAUNCHERS, Launcher
 from llmfeas.planning.plan import plan
 from llmfeas.planning.solve import solved
@@ -87,7 +87,7 @@ def _as_taken(asked: Ask) -> Ask:
     try:
         bare_answer(asked)
     except LlmfeasError:
-        return {name: value for name, value in asked.items() if name not in GIVES_WAY}
+        return {name: value for name, value in asked.items() if name not in REFUSED}
     return asked
 
 
