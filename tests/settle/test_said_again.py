@@ -24,6 +24,7 @@ ASKS = (
     {"model": "qwen3.6-35b-a3b", "device": "gtx-1660ti", "task": "inference", "engine": "llama.cpp", "concurrency": 64},
     {"model": "spark-x2.5-1.7b", "device": "a800-pcie-80gb", "task": "inference", "num_devices": 64, "rate": 0.5},
     {"model": "devstral-small", "device": "arc-pro-a40", "task": "embed"},
+    {"model": "qwen3-8b", "device": "h100-sxm", "task": "embed", "num_devices": 8, "tp": 2, "cp": 2},
 )
 LAYOUT = ("tp", "pp", "ep", "zero", "micro_batch", "global_batch", "engine", "gpu_layers", "n_cpu_moe", "lora_rank")
 

@@ -122,9 +122,9 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
     """
     if scenario.num_devices == 1:
         return scenario
-    if _is_said(scenario, draft):
-        return _chunked(_completed(scenario, draft, batch), draft, judge)
     laid_out = layouts(scenario, draft, batch)
+    if _is_said(scenario, draft):
+        return _chunked(laid_out[0], draft, judge)
     _check_any(laid_out)
     if all(judge.hopeless(candidate) for candidate in laid_out):
         return min(laid_out, key=judge.floor_bytes)
@@ -201,13 +201,12 @@ def _is_said(scenario: Scenario, draft: Draft) -> bool:
 
 def layouts(scenario: Scenario, draft: Draft, batch: int) -> list[Scenario]:
     """The layouts to choose among, the least splitting first, before one does with fewer chunks."""
-    completed = [_completed(scenario, draft, batch)]
+    staged = [replace(scenario, zero=zero) for zero in _zero_stages(scenario, draft)]
     if _is_said(scenario, draft):
-        return completed
-    staged = (replace(scenario, zero=zero) for zero in _zero_stages(scenario, draft))
+        return [_completed(staged[0], draft, batch)]
     return [
         _completed(replace(each, tp=tp, pp=pp), draft, batch) for each in staged for tp, pp in _candidates(each, draft)
-    ] or completed
+    ] or [_completed(scenario, draft, batch)]
 
 
 def with_fewer_chunks(scenario: Scenario, draft: Draft) -> Iterator[Scenario]:
