@@ -242,7 +242,7 @@ def test_no_word_of_a_long_rung_is_broken() -> None:
     assert shown.replace(GLUE, " ").count("of main memory") == 2
 
 
-@pytest.mark.parametrize(("code", "said"), [("fused", "A framework's fused kernels"), ("public", "public code;")])
+@pytest.mark.parametrize(("code", "said"), [("fused", "a framework's fused kernels"), ("public", "public code;")])
 def test_whose_kernels_a_training_is_taken_to_run_is_said(code: str, said: str) -> None:
     found = copy.deepcopy(read_case(XL))
     assert said not in screen(found), "results of older versions do not tell"
