@@ -11,6 +11,7 @@ import pytest
 from render_cases import CASES, case_names, read_case
 from rich.cells import cell_len
 
+from llmfeas.render.assumptions import context
 from llmfeas.render.estimate import report
 from llmfeas.render.explain import explained
 from llmfeas.render.report import GLUE
@@ -249,3 +250,15 @@ def test_whose_kernels_a_training_is_taken_to_run_is_said(code: str, said: str) 
     found["result"]["memory"]["code"] = code
     shown = screen(found)
     assert said in shown[shown.index("Assumed") :]
+
+
+def served_on(**layout: int) -> tuple[str, ...]:
+    asked = {"task": "inference", "engine": "vllm", "quant": "none", "precision": "bf16", "context": 4096, **layout}
+    return context({name: {"value": value} for name, value in asked.items()}, {"total": 8e9})
+
+
+def test_copies_that_serve_are_counted() -> None:
+    assert f"4{GLUE}copies" in served_on(num_devices=4, tp=1, pp=1)
+    assert f"2{GLUE}copies" in served_on(num_devices=8, tp=2, pp=2)
+    assert f"dp{GLUE}8" in served_on(num_devices=8, ep=8), "they share their experts"
+    assert not [part for part in served_on(num_devices=4, tp=2, pp=2) if "cop" in part]

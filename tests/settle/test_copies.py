@@ -5,7 +5,7 @@ from __future__ import annotations
 from llmfeas.catalog.store import catalog
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
-from llmfeas.timing.served import keeps_up
+from llmfeas.timing.served import keeps_up, share_of_targets
 
 SERVED: dict[str, object] = {
     "model": "llama-3.1-8b",
@@ -32,6 +32,12 @@ def test_copies_are_taken_where_one_over_all_devices_misses_the_target() -> None
     found = asked(tpot=0.015)
     assert found.tp * found.pp < 4 and keeps_up(found)
     assert found.origins["tp"] == found.origins["pp"] == "derived"
+
+
+def test_of_several_numbers_of_copies_the_one_that_keeps_a_target_best_is_taken() -> None:
+    shares = {tp: share_of_targets(asked(tpot=0.015, tp=tp, pp=1)) for tp in (1, 2)}
+    assert max(shares.values()) < 1.0 and shares[1] != shares[2]
+    assert asked(tpot=0.015).tp == min(shares, key=lambda tp: shares[tp])
 
 
 def test_what_was_said_of_the_layout_stays() -> None:

@@ -35,7 +35,8 @@ def context(inputs: Json, parameters: Json, *, reads: str | None = None) -> tupl
     )
     layout = [f"{name} {value(name)}" for name in ("tp", "pp", "ep", "cp") if (value(name) or 1) > 1]
     if serves and (copies := copies_of(inputs)) > 1 and not value("disaggregate"):
-        layout.append(f"{copies} copies")
+        shared = (value("ep") or 1) > 1  # one set of experts stands between them
+        layout.append(f"dp {copies}" if shared else f"{copies} copies")
     if value("zero"):
         layout.insert(0, f"ZeRO {value('zero')}")
     if (value("offload") or "none") != "none":
