@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from llmfeas.catalog.store import catalog
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
+from llmfeas.settle.formats import fits
 from llmfeas.timing.served import keeps_up, share_of_targets
 
 SERVED: dict[str, object] = {
@@ -47,3 +50,22 @@ def test_what_was_said_of_the_layout_stays() -> None:
 
 def test_a_target_that_no_layout_keeps_changes_nothing() -> None:
     assert asked(tpot=0.001).tp == asked().tp
+
+
+SHARED: dict[str, object] = {"model": "deepseek-v3.2", "device": "8xb200", "task": "inference", "engine": "vllm"}
+
+
+def test_a_cache_that_ranks_repeat_is_kept_once_by_copies_where_it_lacks_room() -> None:
+    """Latent attention has one cache, whatever the ranks: copies that share the experts hold requests of their own."""
+    whole, several = (
+        resolution({**SHARED, "concurrency": 256, **more}, catalog()).scenario for more in ({"tp": 8}, {})
+    )
+    assert not fits(whole) and fits(several)
+    assert several.tp < 8 and several.ep == 8 and several.origins["ep"] == "derived"
+
+
+@pytest.mark.parametrize("model", ["deepseek-v3.2", "llama-3.1-8b"])
+def test_a_cache_that_fits_or_is_divided_is_left_where_it_is(model: str) -> None:
+    few = resolution({**SHARED, "model": model, "concurrency": 16}, catalog()).scenario
+    many = resolution({**SHARED, "model": "llama-3.1-8b", "concurrency": 100_000}, catalog()).scenario
+    assert few.tp == many.tp == 8 and not fits(many)

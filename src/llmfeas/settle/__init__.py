@@ -24,7 +24,7 @@ from ..workload.parameters import parameters
 from . import engine as engines
 from . import formats, layout, lengths, recipe, requests, said, served, valid_layout
 from .cache import needs_fused, settle_cache, settle_passes
-from .copies import tp_for_load
+from .copies import Layout, copies_instead
 from .draft import Draft
 from .experts import settle_experts
 from .hardware import settle_hardware
@@ -227,23 +227,23 @@ def _as_chosen(
 def _in_copies(
     given: Mapping[str, Any], recorded: Mapping[str, Origin], found: Resolution, catalog: Catalog
 ) -> Resolution:
-    """The same, or copies of the model on fewer devices each where those keep a load that one over all misses."""
+    """The same, or copies of the model on fewer devices each where those keep what one over all misses."""
 
-    def settled(size: int) -> Resolution:
-        asked = {**given, "tp": size, "pp": 1}
+    def laid_out(layout: Layout) -> Resolution:
+        asked = {**given, **layout}
         return _of_batch(asked, recorded, _known(asked, recorded, catalog))
 
-    def with_tp(size: int) -> Scenario | None:
+    def settled(layout: Layout) -> Scenario | None:
         try:
-            return settled(size).scenario
+            return laid_out(layout).scenario
         except LlmfeasError:
             return None
 
-    size = tp_for_load(found.scenario, given, with_tp)
-    if size is None:
+    layout = copies_instead(found.scenario, given, settled)
+    if layout is None:
         return found
-    copied = settled(size)
-    return replace(copied, scenario=copied.scenario.with_batch({}, {"tp": "derived", "pp": "derived"}))
+    copied = laid_out(layout)
+    return replace(copied, scenario=copied.scenario.with_batch({}, dict.fromkeys(layout, "derived")))
 
 
 def _of_batch(given: Mapping[str, Any], recorded: Mapping[str, Origin], known: Resolution) -> Resolution:

@@ -12,8 +12,9 @@ from ...feasibility.verdict import SOFTWARE_ORDER
 from ...memory.inference import pads_experts
 from ...memory.rollouts import colocated_bytes
 from ...scenario import Scenario
+from ...settle.copies import shared_experts
 from ...settle.valid_layout import tensor_parallel_sizes
-from ...workload.serving import peers, replicas, shares_memory
+from ...workload.serving import replicas, shares_memory
 from .change import AUTO, Change, Source, change
 
 FORMATS = {
@@ -201,20 +202,6 @@ def experts_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     if cut and pads_experts(scenario):
         text = "each device holds whole experts, which need no padding"
         yield change(scenario, "layout", {"ep": tp}, text)
-
-
-def shared_experts(scenario: Scenario, devices: int) -> dict[str, object] | None:
-    """The layout in which so many devices attend each by themselves and share the experts (data-parallel attention).
-
-    None where the engine has none, the experts do not divide, or tensor parallel ranks divide the cache as well.
-    """
-    architecture = scenario.model.architecture
-    copied = architecture.mla is not None or architecture.kv_heads < devices
-    if architecture.experts is None or devices < 2 or not copied or peers(scenario) > 1:
-        return None
-    if not scenario.engine_record.serving.shares_experts or architecture.experts.count % devices:
-        return None
-    return {"tp": 1, "pp": 1, "ep": devices}
 
 
 def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:

@@ -28,13 +28,14 @@ from ...model.sums import architecture_sums
 from ...record import dataclass, replace
 from ...scenario import Scenario
 from ...settle import hardware_named, resolution
+from ...settle.copies import shared_experts
 from ...settle.valid_layout import tensor_parallel_sizes
 from ...timing.served import arrivals_of, server_of
 from ...timing.serving_floor import most_flop_per_s, widest_flop_per_s
 from ...workload.lengths import lengths_of
 from ..asked import REFUSALS
 from ..changes.change import AUTO
-from ..changes.serving import quant_changes, shared_experts, width
+from ..changes.serving import quant_changes, width
 from .answer import Request, estimated, without
 
 MOST = 16384
