@@ -41,7 +41,7 @@ def test_a_load_has_these_keys() -> None:
     load = load_of(rate=2)
     percentiles = ("ttft_seconds", "tpot_seconds")
     figures = ("output_tokens_per_second", "requests_per_second", "waiting", "running", "largest_requests_per_second")
-    assert tuple(load) == (*percentiles, *figures, "bound_by")
+    assert tuple(load) == (*percentiles, *figures, "bound_by", "prompt_tokens", "answer_tokens")
     assert all(tuple(load[key]) == ("p50", "p95") for key in percentiles)
     assert len(ranges(load)) == 9
     assert all(each["low"] <= each["expected"] <= each["high"] for each in ranges(load))
@@ -50,6 +50,17 @@ def test_a_load_has_these_keys() -> None:
 @pytest.mark.parametrize("more", [{"rate": 1}, {"concurrency": 2}, {"ttft": "1s"}, {"tpot": 0.1}, {"requests": 10}])
 def test_a_load_is_there_where_one_is_asked_for(more: dict[str, object]) -> None:
     assert "load" in served(**more).to_dict()["result"]
+
+
+def test_requests_of_which_nobody_says_how_long_they_are_come_with_the_prompt_of_a_short_chat() -> None:
+    asked = {**SERVED, "concurrency": 8, "context": 4096, "output": 512}
+    unsaid, said = (bare_answer({**asked, **more}) for more in ({}, {"prompt": 256}))
+    assert unsaid.to_dict()["result"]["load"]["prompt_tokens"] == 256
+    assert unsaid.load is not None and said.load is not None
+    assert unsaid.load.ttft_seconds == said.load.ttft_seconds
+    shown = rendered(report(unsaid.to_dict()), 100)
+    assert "prompts of 256 and answers of 512 tokens, as in a short chat" in shown
+    assert "as in a short chat" not in rendered(report(said.to_dict()), 100)
 
 
 def test_one_request_alone_is_no_load() -> None:

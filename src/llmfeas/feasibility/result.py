@@ -55,6 +55,9 @@ class ServedLoad(Published):
     largest_requests_per_second: Range
     """What can be finished at most, with these lengths."""
     bound_by: LoadBound
+    prompt_tokens: Added[int]
+    """Of a request on average: as asked, else of a short chat."""
+    answer_tokens: Added[int]
     is_stable: bool = hidden()
     """Requests do not come faster than they are finished."""
 

@@ -12,6 +12,8 @@ from ..record import replace
 from ..scenario import Scenario
 from ..timing.inference import speed_intervals
 from ..timing.served import best_load_of, load_of, server_of
+from ..workload.lengths import prompt_of
+from ..workload.serving import answer_tokens
 from .result import Percentiles, ServedLoad
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ def served_load(scenario: Scenario) -> ServedLoad:
         running=_range(fast.running, expected.running, slow.running),
         largest_requests_per_second=_no_more(largest, best.largest_rate),
         bound_by=expected.bound_by,
+        prompt_tokens=prompt_of(scenario),
+        answer_tokens=answer_tokens(scenario),
         is_stable=expected.stable,
     )
 

@@ -31,6 +31,7 @@ from .words import (
     LIMITS,
     MOMENTS,
     figure,
+    grouped,
     rate,
     sentence,
     verdict_words,
@@ -158,7 +159,7 @@ def _room(inputs: Json, serving: Json | None) -> Topic | None:
     pool, tokens, at_once = (serving[name] for name in ("kv_pool_bytes", "kv_pool_tokens", "requests_at_once"))
     each = " on each device" if inputs["num_devices"]["value"] > 1 else ""
     room = f"room for {figure(pool, format_bytes)}{each}, {glued(format_count(tokens['expected']) + ' tokens')}"
-    context = glued(f"{inputs['context']['value']} tokens")
+    context = glued(grouped(f"{inputs['context']['value']} tokens"))
     held = f"{_whole(at_once)} requests of {context} at once"
     text = f"{room}: {held}" if serving["starts"] else f"{room}: the server does not start"
     return Topic(label="Cache", paragraphs=((Phrase(text),),), apart=False)

@@ -16,6 +16,7 @@ from ..options import BY_NAME, flag_of
 from ..scenario import Scenario
 from ..timing.training import layout_tokens_per_second
 from ..units import digits, format_count
+from ..workload.lengths import CHAT_PROMPT_TOKENS
 from ..workload.text_tokens import bytes_per_token
 from .draft import Draft
 
@@ -23,8 +24,6 @@ CHINCHILLA_TOKENS_PER_PARAMETER = 20
 FINETUNE_TOKENS = 10e6
 PRETRAIN_BATCH_TOKENS = 2**19
 MICRO_BATCH_TOKENS = 8192
-CHAT_PROMPT_TOKENS = 256
-"""Of a short chat, where only the load is described."""
 WORTH_DOUBLING = 1.1
 """A micro-batch beyond that many tokens is taken where twice as many sequences at once are so much faster."""
 MANY = 10**9

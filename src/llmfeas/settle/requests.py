@@ -11,9 +11,10 @@ from ..options import flag_of
 from ..record import replace
 from ..scenario import Origin, Scenario
 from ..units import GIB
+from ..workload.lengths import CHAT_PROMPT_TOKENS
 from ..workload.serving import USUAL_CONTEXT
 from .draft import Draft
-from .lengths import CHAT_PROMPT_TOKENS, within_positions
+from .lengths import within_positions
 
 CHAT_ANSWER_TOKENS = 512
 """With no prompt before it the cache holds half of it on average: the short chat that speeds are calibrated for."""
