@@ -27,8 +27,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from llmfeas.errors import DataError
-from llmfeas.importers.hf_config import model_from_config
-from llmfeas.importers.hf_pairs import PAIRS
+from llmfeas.importers.hf.config import model_from_config
+from llmfeas.importers.hf.pairs import PAIRS
 from llmfeas.workload.parameters import parameters
 
 

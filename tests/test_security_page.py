@@ -13,8 +13,10 @@ from llmfeas import errors
 from llmfeas.catalog import source
 from llmfeas.check import diff, read
 from llmfeas.cli import scenarios
-from llmfeas.importers import config_file, gguf, hub, local_stores, safetensors
-from llmfeas.importers.header import MIB
+from llmfeas.importers import config_file
+from llmfeas.importers.stores import hub, local
+from llmfeas.importers.weights import gguf, safetensors
+from llmfeas.importers.weights.header import MIB
 from llmfeas.machine import probe
 
 ROOT = Path(__file__).parent.parent
@@ -44,7 +46,7 @@ BOUNDS = [
     ),
     (
         "Stores of",
-        f"{local_stores.MANIFEST_LIMIT // MIB} MiB a manifest, {local_stores.MOST_FILES:,} files; "
+        f"{local.MANIFEST_LIMIT // MIB} MiB a manifest, {local.MOST_FILES:,} files; "
         "a manifest leads to its own store only",
     ),
     ("Tools", f"{probe.MAX_CHARACTERS:,} characters, {probe.LIMIT_SECONDS:g} seconds a tool"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from llmfeas.importers.gguf import tensor_types
+from llmfeas.importers.weights.gguf import tensor_types
 
 TYPE_NUMBERS = {name: number for number, (name, _, _) in tensor_types().items()}
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
 
-from llmfeas.importers.safetensors import BITS
+from llmfeas.importers.weights.safetensors import BITS
 
 
 def header(

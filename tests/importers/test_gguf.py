@@ -9,9 +9,9 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.importers.gguf import MAX_TENSORS, read_gguf, table, tensor_types
-from llmfeas.importers.gguf_model import Traits
 from llmfeas.importers.model_file import model_from_file
+from llmfeas.importers.weights.gguf import MAX_TENSORS, read_gguf, table, tensor_types
+from llmfeas.importers.weights.gguf_model import Traits
 from llmfeas.workload.parameters import parameters
 from llmfeas.workload.weights import weight_bytes
 

@@ -13,14 +13,14 @@ from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.catalog.parts import Dropout, Window
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.importers.hf_config import model_from_config
-from llmfeas.importers.hf_families import family, table
-from llmfeas.importers.hf_images import RULES
-from llmfeas.importers.hf_parts import READERS
-from llmfeas.importers.hf_towers import PROJECTORS, encoder_kind
-from llmfeas.importers.hf_towers import table as towers
+from llmfeas.importers.hf.config import model_from_config
+from llmfeas.importers.hf.families import family, table
+from llmfeas.importers.hf.images import RULES
+from llmfeas.importers.hf.parts import READERS
+from llmfeas.importers.hf.tower_parts import COUNTS
+from llmfeas.importers.hf.towers import PROJECTORS, encoder_kind
+from llmfeas.importers.hf.towers import table as towers
 from llmfeas.importers.model_file import model_from_file
-from llmfeas.importers.tower_parts import COUNTS
 from llmfeas.workload.parameters import parameters
 
 DATA = Path(__file__).parent.parent / "data"

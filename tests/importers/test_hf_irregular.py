@@ -11,7 +11,7 @@ import pytest
 from llmfeas.catalog.architecture import Architecture
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.importers.hf_config import model_from_config
+from llmfeas.importers.hf.config import model_from_config
 from llmfeas.model.build import build
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import peak_candidates

@@ -12,7 +12,7 @@ import pytest
 from llmfeas.catalog.architecture import Architecture
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.importers.hf_config import model_from_config
+from llmfeas.importers.hf.config import model_from_config
 from llmfeas.memory.training import training_memory
 from llmfeas.model.sums import architecture_sums
 from llmfeas.settle import resolution

@@ -12,8 +12,8 @@ import llmfeas
 from llmfeas.catalog.architecture import Model
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError, UsageError
-from llmfeas.importers.hf_config import model_from_config
-from llmfeas.importers.hf_families import family, table
+from llmfeas.importers.hf.config import model_from_config
+from llmfeas.importers.hf.families import family, table
 from llmfeas.memory.training import training_memory
 from llmfeas.record import replace
 from llmfeas.scenario import Scenario

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmfeas.importers.hf_config import model_from_config
+from llmfeas.importers.hf.config import model_from_config
 from llmfeas.workload.parameters import parameters
 
 QWEN: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.importers.hf_config import model_from_config
+from llmfeas.importers.hf.config import model_from_config
 from llmfeas.memory.training import training_memory
 from llmfeas.settle import resolution
 from llmfeas.workload.flops import step_flop

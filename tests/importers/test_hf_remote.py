@@ -11,7 +11,7 @@ import pytest
 import llmfeas
 from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.errors import DataError
-from llmfeas.importers.hf_config import model_from_config
+from llmfeas.importers.hf.config import model_from_config
 from llmfeas.workload.cache import kv_cache_bytes
 from llmfeas.workload.flops import inference_flop, step_flop
 from llmfeas.workload.parameters import parameters

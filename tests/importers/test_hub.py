@@ -16,7 +16,7 @@ import pytest
 
 import llmfeas
 from llmfeas.errors import DataError
-from llmfeas.importers import hub
+from llmfeas.importers.stores import hub
 
 CONFIG = {
     "model_type": "llama",

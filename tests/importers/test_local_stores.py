@@ -11,7 +11,7 @@ import pytest
 import safetensors_files
 
 from llmfeas.errors import DataError
-from llmfeas.importers.local_stores import local_model
+from llmfeas.importers.stores.local import local_model
 from llmfeas.planning.answer import bare_answer
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

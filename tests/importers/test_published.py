@@ -12,9 +12,9 @@ import pytest
 import safetensors_files
 
 from llmfeas.errors import DataError
-from llmfeas.importers.hub_cache import name_of
 from llmfeas.importers.model_file import model_from_file
-from llmfeas.importers.modules import Modules, is_tame
+from llmfeas.importers.quantized.modules import Modules, is_tame
+from llmfeas.importers.stores.hub_cache import name_of
 from llmfeas.importers.tensors import ImportedModel
 from llmfeas.planning.answer import bare_answer
 from llmfeas.workload.published import with_published_bytes

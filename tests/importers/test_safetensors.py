@@ -211,7 +211,7 @@ def test_an_index_whose_shards_are_no_regular_files(tmp_path: Path) -> None:
 
 def test_a_file_that_grows_after_its_size_was_asked_is_bounded(tmp_path: Path) -> None:
     """What the system says of a size is not believed: /proc says 0."""
-    from llmfeas.importers.header import bounded_bytes
+    from llmfeas.importers.weights.header import bounded_bytes
 
     path = tmp_path / "x.json"
     path.write_bytes(bytes(2**20 + 1))

@@ -10,7 +10,7 @@ import pytest
 
 from llmfeas.catalog.architecture import Model
 from llmfeas.catalog.store import catalog
-from llmfeas.importers.hf_config import model_from_config
+from llmfeas.importers.hf.config import model_from_config
 from llmfeas.memory.training import TensorMemory, training_memory
 from llmfeas.scenario import Scenario
 from llmfeas.workload.parameters import parameters

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Model
 from llmfeas.catalog.parts import Window
-from llmfeas.importers.hf_config import model_from_config
+from llmfeas.importers.hf.config import model_from_config
 from llmfeas.model.sums import architecture_sums
 from llmfeas.workload.cache import kv_cache_bytes
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmfeas.catalog.architecture import Architecture, Model
-from llmfeas.importers.hf_config import model_from_config
+from llmfeas.importers.hf.config import model_from_config
 from llmfeas.model.sums import architecture_sums
 from llmfeas.workload.flops import Lora, inference_flop, step_flop, training_flop
 from llmfeas.workload.parameters import parameters

@@ -68,8 +68,8 @@ def _opened(text: str, catalog: Catalog) -> Opened | None:
     """Read a file or folder: what was understood, what is stored, what had to be assumed."""
     from dataclasses import asdict
 
-    from ..importers.local_stores import local_model
     from ..importers.model_file import is_model_path, model_from_file
+    from ..importers.stores.local import local_model
     from ..workload.published import with_published_bytes
 
     if not is_model_path(text):

@@ -11,10 +11,10 @@ from ..catalog.store import built_in
 from ..catalog.types import beyond_limits
 from ..errors import DataError, reason_of
 from ..text import printable
-from .header import bad_file, first_parts
-from .hub_cache import is_repository, snapshot_in
-from .layout import Formats
+from .stores.hub_cache import is_repository, snapshot_in
 from .tensors import ImportedModel
+from .weights.header import bad_file, first_parts
+from .weights.layout import Formats
 
 WEIGHTS = (".gguf", ".safetensors")
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
@@ -61,11 +61,11 @@ def _read(place: Path, known: Iterable[Model], formats: Formats) -> ImportedMode
     if place.is_dir():
         return _from_folder(snapshot_in(place) if is_repository(place) else place, known, formats)
     if place.suffix.lower() == ".gguf" or _starts_with(place, b"GGUF"):
-        from .gguf_model import model_from_gguf
+        from .weights.gguf_model import model_from_gguf
 
         return model_from_gguf(place, formats)
     if place.suffix.lower() == ".safetensors":
-        from .safetensors_model import model_from_safetensors
+        from .weights.safetensors_model import model_from_safetensors
 
         return model_from_safetensors(place, known, formats)
     if place.name.endswith(".safetensors.index.json"):
@@ -119,7 +119,7 @@ def has_weights(path: Path) -> bool:
 
 def _from_folder(folder: Path, known: Iterable[Model], formats: Formats) -> ImportedModel:
     if any(folder.glob("*.safetensors")) or any(folder.glob("*.safetensors.index.json")):
-        from .safetensors_model import model_from_safetensors
+        from .weights.safetensors_model import model_from_safetensors
 
         return model_from_safetensors(folder, known, formats)
     files = sorted(folder.glob("*.gguf"))
@@ -138,7 +138,7 @@ def _from_folder(folder: Path, known: Iterable[Model], formats: Formats) -> Impo
 
 
 def _from_config(path: Path) -> ImportedModel:
-    from .hf_config import checkpoint_from_config
+    from .hf.config import checkpoint_from_config
 
     try:
         return checkpoint_from_config(path)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..catalog.architecture import Model
 from ..catalog.quantization import StoredWeights
 from ..record import dataclass
-from .schemes import QuantPlan
+from .quantized.schemes import QuantPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def repository(scenario: Scenario) -> str | None:
     """
     path = scenario.model_path
     if path is not None:
-        from ..importers.hub import PREFIX
+        from ..importers.stores.hub import PREFIX
 
         return asked_repository(path[len(PREFIX) :].strip()) if path[: len(PREFIX)].lower() == PREFIX else _local(path)
     asked = asked_repository(scenario.asked_by)
@@ -53,7 +53,7 @@ def asked_repository(text: str) -> str:
     """The repository that a model was asked by, without revision and tag; an empty text for other names, as those of
     Ollama's library are.
     """
-    from ..importers.hub import REPOSITORY
+    from ..importers.stores.hub import REPOSITORY
 
     match = REPOSITORY.fullmatch(text)
     return match["id"] if match and not typed(text).tagged else ""

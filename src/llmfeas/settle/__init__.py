@@ -76,7 +76,7 @@ def _in_a_store(text: str) -> tuple[str, str] | None:
     """The path of a model that another program has under this id, and whose store that is."""
     if ("/" not in text and ":" not in text) or os.path.exists(text):  # noqa: PTH110
         return None
-    from ..importers.local_stores import local_model
+    from ..importers.stores.local import local_model
 
     found = local_model(text)
     return None if found is None else (str(found.path), found.store)
@@ -139,8 +139,8 @@ def _fetched(draft: Draft, text: str, catalog: Catalog) -> Model:
     Raises:
         DataError: it cannot be had.
     """
-    from ..importers.hub import folder_from_hub
-    from ..importers.safetensors_model import HEADER_ALONE
+    from ..importers.stores.hub import folder_from_hub
+    from ..importers.weights.safetensors_model import HEADER_ALONE
 
     model = _from_files(draft, text, _imported(str(folder_from_hub(text)), text, catalog), known=HEADER_ALONE)
     draft.override("model", model, "given")

@@ -7,8 +7,8 @@ from typing import Final
 
 from ..catalog.architecture import Model
 from ..catalog.quantization import StoredWeights
-from ..importers.modules import layer_paths
-from ..importers.schemes import Packing, QuantPlan
+from ..importers.quantized.modules import layer_paths
+from ..importers.quantized.schemes import Packing, QuantPlan
 from ..importers.tensors import ImportedModel
 from ..model.build import Tape, build
 from ..model.operator import Operator

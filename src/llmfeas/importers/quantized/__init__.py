@@ -1,0 +1,1 @@
+"""How a checkpoint says that its weights are quantized."""

@@ -1,0 +1,1 @@
+"""Where models come from: the hub, and what other programs have downloaded."""
