@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmfeas import estimate
-from llmfeas.memory.checkpoint import checkpoint_bytes
+from llmfeas.feasibility.long_run import checkpoint_bytes
 from llmfeas.memory.training import TensorMemory, fullest_rank, training_memory, training_plan
 from llmfeas.memory.training_layout import packed_bytes
 from llmfeas.scenario import Scenario

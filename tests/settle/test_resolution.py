@@ -13,7 +13,7 @@ from llmfeas.memory.peak import peak_bytes
 from llmfeas.memory.usable import usable_bytes
 from llmfeas.planning.answer import bare_answer
 from llmfeas.settle import Resolution, resolution
-from llmfeas.walk.shared import walked_layers
+from llmfeas.walk.fold import walked_layers
 
 
 def settled(model: str = "gpt2-xl", device: str = "rtx-4070ti", **request: object) -> Resolution:

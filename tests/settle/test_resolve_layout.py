@@ -10,7 +10,7 @@ from llmfeas.feasibility.core import estimate
 from llmfeas.memory.peak import memory, peak_bytes
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
-from llmfeas.walk.shared import walked_layers
+from llmfeas.walk.fold import walked_layers
 
 
 def settled(model: str, device: str, **asked: object) -> Scenario:

@@ -22,9 +22,8 @@ from .files import DataFile, Section
 from .files import data_directory as data_directory
 from .files import data_file as data_file
 from .files import data_folder as data_folder
-from .likeness import completed_model
 from .processor import with_rule
-from .records import EntryKind, LikeError, built, merged
+from .records import EntryKind, LikeError, built, completed_model, merged
 
 if TYPE_CHECKING:
     from pathlib import Path

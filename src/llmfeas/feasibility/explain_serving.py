@@ -41,8 +41,7 @@ from ..timing.prefill import (
 )
 from ..timing.spread import rank_weights_bytes
 from ..workload.serving import peers, readers, writers
-from .explain_prompt import Prefill, summed_blocks
-from .explain_reading import EagerPrefill
+from .explain_prompt import EagerPrefill, Prefill, summed_blocks
 from .result import ServedLoad, Term, TermInput
 from .terms import EFFICIENCY, Written, number, setting, term
 

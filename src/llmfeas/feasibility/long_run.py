@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 
 from ..contract import Published, published
-from ..memory.checkpoint import checkpoint_bytes
+from ..memory.training import training_plan
+from ..memory.training_layout import layout_of, rank_bytes
 from ..ranges import Range
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..units import GB
+from ..workload.parameters import parameters_of
 
 RESTART_SECONDS = 630.0
 """From a failure to where the checkpoint is read: found and diagnosed in less than 10 minutes on average, all started
@@ -81,3 +83,19 @@ def long_run(scenario: Scenario, work_seconds: Range) -> LongRun | None:
         restart_seconds=RESTART_SECONDS + writing,
         work_seconds=work_seconds,
     )
+
+
+def checkpoint_bytes(scenario: Scenario) -> float:
+    """Bytes of one checkpoint: trained weights, masters and optimizer states once, each as the engine holds it.
+
+    Frozen weights are not written, nor gradients. Of a pipeline the first stage that trains anything stands for all;
+    where none of those that are counted does (adapters of a few layers), the model as one stage.
+    """
+    rank = next((rank for rank in training_plan(scenario).ranks if rank.moments.inventory.trained), None)
+    if rank is None:
+        return checkpoint_bytes(replace(scenario, pp=1, interleave=1))
+    weights, _, states = rank_bytes(scenario, layout_of(scenario), rank.moments, rank.setup)
+    inventory, adapted = rank.moments.inventory, scenario.trains_adapters
+    if adapted:
+        weights = float(inventory.trained * inventory.trained_width)
+    return parameters_of(scenario).trainable * (weights + states) / inventory.trained

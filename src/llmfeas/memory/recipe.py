@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..adapters import ADAPTERS
+from ..autograd.loss import TILE_ROWS
 from ..catalog.device import FULL_PRECISION, NARROW, is_mixed
 from ..catalog.implementation import Implementation
 from ..catalog.parts import Dropout
@@ -11,7 +12,6 @@ from ..model.setup import Recipe
 from ..scenario import Scenario
 from ..workload.kernels import has_host, multiplies_integers, runs_fused, runs_public_code, runs_wide, traits_of
 from ..workload.parameters import bare_layers, lifts_input
-from .loss_program import loss_program
 from .training_layout import Layout, holds_inputs, reference_of
 from .written import filled_tokens
 
@@ -130,3 +130,31 @@ def _drops(asked: float | None, rates: Dropout, published: float) -> bool:
     if asked is None or asked in (rates.embedding, rates.attention, rates.residual):
         return published > 0 and asked != 0
     return asked > 0
+
+
+COPIES_LOGITS = "4.48"
+"""The last release of transformers whose loss copies the logits that it shifts (pull request 35646)."""
+
+
+def _in_rows(scenario: Scenario) -> str:
+    """The program of the loss of litgpt 0.5.13: of finetune/lora.py, pretrain.py, or finetune/full.py, which leaves out
+    each sequence's last logits: a view of a single one.
+    """
+    if scenario.trains_adapters:
+        return "in-rows-of-each"
+    return "in-shifted-rows" if scenario.method == "finetune" and scenario.sequences_together > 1 else "in-rows"
+
+
+def loss_program(scenario: Scenario, traits: Implementation) -> str:
+    """The program of the head and the loss, where it is not the implementation's own."""
+    objective = scenario.objective
+    if objective is None and traits.loss == "in-rows":
+        return _in_rows(scenario)
+    if objective is None and traits.loss != "in-tiles":
+        copies = scenario.transformers == COPIES_LOGITS and traits.loss == "written"
+        return "shifted" if copies and scenario.sequences_together > 1 else ""
+    loss = traits.loss if objective is None else objective.loss
+    if scenario.model.architecture.last_token:
+        return "of-last-token"
+    few = scenario.sequences_together * scenario.rank_tokens <= TILE_ROWS
+    return loss.replace("tiles", "one-tile") if few else loss
