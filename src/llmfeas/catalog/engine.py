@@ -13,7 +13,7 @@ from .backend import WORKS, Backend, Build, Support, named_support, traits_of, u
 from .device import BackendId, Device
 from .implementation import KINDS, Implementations
 from .quantization import Format
-from .records import LikeError
+from .records import Entry, LikeError
 from .serving_pool import ServingPool, Step
 from .types import Count, CountOrZero, Fraction, Identifier, PositiveOrZero, Strict
 
@@ -346,7 +346,6 @@ OWN_NAMES: Final = ("id", "name", "aliases", "versions", "older", "released", "b
 """What an engine does not take from the one that it is like."""
 
 FACETS: Final = ("training", "serving")
-Entry = Mapping[str, Any]
 
 
 def completed(

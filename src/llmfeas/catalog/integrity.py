@@ -15,10 +15,9 @@ from .implementation import Implementation, flattened
 from .quantization import Quantization, expanded
 from .records import Built, EntryKind
 from .search import name_key
-from .source import Document, read_yaml
+from .source import Document, Place, read_yaml
 from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Catalog, Records, data_file
 from .tables import ChangeOrder, Power, Runtime
-from .validation import Place
 
 TABLES: Mapping[str, tuple[type, Callable[[Mapping[str, Any]], Mapping[str, Any]]]] = {
     "efficiency": (Efficiency, dict),

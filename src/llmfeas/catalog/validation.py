@@ -14,13 +14,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..errors import DataError, did_you_mean
 from ..text import printable
-from .source import Document
+from .source import Document, Place
 
 if TYPE_CHECKING:
     from .records import EntryKind
 
 T = TypeVar("T")
-Place = tuple[str | int, ...]
 
 _WORDS: typing.Final[Mapping[str, str]] = {
     "missing": "is missing",

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..record import dataclass
-from .listings import Kind, ListedEntry, Row, group
+from .listings import Kind, ListedEntry, group
 
 if TYPE_CHECKING:
     from ..catalog.backend import Backend
     from ..catalog.store import Catalog
-    from ..render.report import Report
+    from ..render.report import Json, Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def _page(title: str, fields: Mapping[str, Any], remarks: Sequence[str]) -> Repo
     return page(title, fields, remarks)
 
 
-def _with_engines(backend: Backend, catalog: Catalog) -> Row:
+def _with_engines(backend: Backend, catalog: Catalog) -> Json:
     """The techniques with the engines among them, those of equal cases together."""
     from dataclasses import asdict
 

@@ -17,9 +17,8 @@ from .parameters import Command, Grouped, Output, outputs
 
 if TYPE_CHECKING:
     from ..catalog.store import Catalog, Records
-    from ..render.report import Report
+    from ..render.report import Json, Report
 
-Row = Mapping[str, Any]
 FILTERS = "Only those that"
 
 
@@ -29,7 +28,7 @@ class Filter:
 
     name: str
     help: str
-    keeps: Callable[[Row, Any], bool]
+    keeps: Callable[[Json, Any], bool]
     read: Callable[[str], Any] = str
     """Turns what was typed into the value.
 
@@ -58,7 +57,7 @@ class Opened:
     """A record that was read from a file: what the file tells beside it, and remarks."""
 
     record: Any
-    fields: Row
+    fields: Json
     notes: Sequence[str]
 
 
@@ -74,17 +73,17 @@ class Kind:
     listed: type[ListedEntry]
     """A row of a listing."""
     filters: tuple[Filter, ...] = ()
-    spare: Callable[[Row], bool] = lambda row: False
+    spare: Callable[[Json], bool] = lambda row: False
     """Rows that nobody browses for: left out of a list where others remain."""
     spare_words: str = ""
     """What they are."""
-    extra: Callable[[Any], Row] = lambda record: {}
+    extra: Callable[[Any], Json] = lambda record: {}
     """What `show` tells beside the record's own fields."""
     page: Callable[[str, Mapping[str, Any], Sequence[str]], Report] | None = None
     """Shows one record to people; None: field by field."""
     near: Callable[[str, Catalog], list[str]] | None = None
     """What `search` lists where no record holds every word; None: what is spelled alike."""
-    joined: Callable[[Any, Catalog], Row] = lambda record, catalog: {}
+    joined: Callable[[Any, Catalog], Json] = lambda record, catalog: {}
     """What `show` tells in place of fields of the record, with what other records say of it."""
     opened: Callable[[str, Catalog], Opened | None] = lambda text, catalog: None
     """What `show` tells of a file; None where the text is no path."""
@@ -95,14 +94,14 @@ def group(kind: Kind, help: str) -> click.Group:
     return subgroup(kind.plural, help, (_list(kind), _show(kind), _search(kind)))
 
 
-def _envelope(kind: Kind, verb: str, inputs: Row, result: object, notes: Sequence[Note] = ()) -> dict[str, Any]:
+def _envelope(kind: Kind, verb: str, inputs: Json, result: object, notes: Sequence[Note] = ()) -> dict[str, Any]:
     from ..catalog.store import catalog
 
     named = given({name: value for name, value in inputs.items() if value})
     return envelope(f"{kind.plural}.{verb}", catalog().digest, named, result, notes)
 
 
-def listed(kind: Kind, chosen: Row, query: str | None = None) -> dict[str, Any]:
+def listed(kind: Kind, chosen: Json, query: str | None = None) -> dict[str, Any]:
     """The answer of `list`, or with a query of `search`: the rows that keep to the chosen filters.
 
     Raises:
@@ -152,7 +151,7 @@ def shown(kind: Kind, text: str, entry: Opened) -> dict[str, Any]:
     return _envelope(kind, "show", {"name": text}, fields, [Note(code, note) for note in entry.notes])
 
 
-def page_of(kind: Kind, entry: Opened, answer: Row) -> Report:
+def page_of(kind: Kind, entry: Opened, answer: Json) -> Report:
     """What a person reads of an entry, of which `answer` is the JSON."""
     from ..render.entry import entry as fields
 
@@ -183,7 +182,7 @@ def _search(kind: Kind) -> click.Command:
     return Command("search", params=[argument, *outputs()], callback=run, help=text)
 
 
-def _write_rows(kind: Kind, output: Output, chosen: Row, query: str | None = None) -> None:
+def _write_rows(kind: Kind, output: Output, chosen: Json, query: str | None = None) -> None:
     from ..catalog.store import catalog
     from ..render.catalogs import report
     from ..render.words import sentence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..contract import Added
 from ..record import dataclass
 from ..units import parse_count
-from .listings import Filter, Kind, ListedEntry, Opened, Row, group
+from .listings import Filter, Kind, ListedEntry, Opened, group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..catalog.architecture import Model
     from ..catalog.store import Catalog
     from ..importers.tensors import ImportedModel
-    from ..render.report import Report
+    from ..render.report import Json, Report
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
     return match.record, match.note
 
 
-def _counts(model: Model) -> Row:
+def _counts(model: Model) -> Json:
     from dataclasses import asdict
 
     from ..workload.parameters import parameters

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from ..contract import ABSENT, Absent, Added, Json, MayBeNull, Published, envelope, hidden, plain, published, written
 from ..contract import Note as Note
+from ..load.figures import LoadBound
 from ..memory.peak import Memory
 from ..memory.serving_room import ServingRoom
 from ..objectives import Task
@@ -23,9 +24,6 @@ from .purchase import Purchase
 
 SCHEMA = "llmfeas.estimate/1"
 
-LoadBound = Literal["compute", "queue", "max_num_seqs", "pool"]
-"""What slow first tokens wait for most: their own prompt, the prompts of others, a place in the batch, room in the
-cache."""
 LoadVerdict = Literal["ok", "tight", "missed", "overloaded", "not_asked"]
 
 

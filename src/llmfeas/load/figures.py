@@ -9,7 +9,7 @@ from ..record import dataclass, replace
 if TYPE_CHECKING:
     from .points import Distribution
 
-Bound = Literal["compute", "queue", "max_num_seqs", "pool"]
+LoadBound = Literal["compute", "queue", "max_num_seqs", "pool"]
 """What the slow first tokens wait for most: their own prompt, the prompts of others, a place among the sequences of
 the batch, or room in the cache."""
 
@@ -35,7 +35,7 @@ class Load:
     """Mean number of requests that wait to be let in; infinite where they pile up without end."""
     pool_share: float
     """Mean share of the cache's pool in use."""
-    bound_by: Bound
+    bound_by: LoadBound
     largest_rate: float
     """Requests a second at which the batches are full: more cannot be served for long."""
 

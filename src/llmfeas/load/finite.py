@@ -16,14 +16,14 @@ from typing import Final
 
 from ..errors import UsageError
 from .batch import Batch
-from .figures import Bound, Load
+from .figures import Load, LoadBound
 from .points import cube, quantiles
 from .requests import Arrivals, Lengths
 from .server import Server
 
 MOST = 20_000
 """Requests of one replica that are taken one by one; a load of more goes on long enough to have no end."""
-WAITED_FOR: Final[tuple[Bound, ...]] = ("queue", "max_num_seqs", "pool")
+WAITED_FOR: Final[tuple[LoadBound, ...]] = ("queue", "max_num_seqs", "pool")
 """What a request may wait for before it is let in."""
 MOST_PASSES = 100_000
 """Passes through the model that are followed: two seconds of them, and some megabytes."""
@@ -46,7 +46,7 @@ class Request:
         """The step of its last token; negative while it does not decode."""
         self.turn = 0
         """How often it was thrown out."""
-        self.stood: dict[Bound, float] = {}
+        self.stood: dict[LoadBound, float] = {}
         """What the first of those who wait had waited for when it came; once it is let in what it waited for itself."""
 
 
@@ -88,9 +88,9 @@ class Run:
         self.time = self.step = self.tokens = self.cached = 0.0
         self.running = 0
         self.gaps: list[tuple[float, float]] = []
-        self.stood: dict[Bound, float] = dict.fromkeys(WAITED_FOR, 0.0)
+        self.stood: dict[LoadBound, float] = dict.fromkeys(WAITED_FOR, 0.0)
         """Seconds for which the first of those who wait was not let in, by what it waited for."""
-        self.first_waits_for: Bound = "queue"
+        self.first_waits_for: LoadBound = "queue"
         self.running_seconds = self.waiting_seconds = self.held_seconds = 0.0
         while self.running or self.waiting or self.coming:
             self._advance()
@@ -156,7 +156,7 @@ class Run:
             budget -= part
         return pieces
 
-    def _waits_for(self, request: Request, budget: float, *, first: bool) -> Bound:
+    def _waits_for(self, request: Request, budget: float, *, first: bool) -> LoadBound:
         """What the first of those who wait waits for; `compute` where it is let in."""
         if self.running >= self.server.max_num_seqs:
             return "max_num_seqs"
@@ -295,11 +295,11 @@ def finite(batch: Batch, arrivals: Arrivals) -> Load:
     )
 
 
-def _bound(batch: Batch, run: Run) -> Bound:
+def _bound(batch: Batch, run: Run) -> LoadBound:
     """What the slowest tenth of first tokens waits for: before it is let in, and while its prompt is read."""
     overhead, budget = batch.server.overhead_seconds, batch.budget(0.0)
     alone = overhead + batch.reading(0.0, min(batch.own, budget)) * max(1.0, batch.own / budget)
-    shares: dict[Bound, float] = dict.fromkeys(("compute", *WAITED_FOR), 0.0)
+    shares: dict[LoadBound, float] = dict.fromkeys(("compute", *WAITED_FOR), 0.0)
     late = sorted(run.requests, key=lambda one: one.first - one.arrival)
     for one in late[-max(1, len(late) // 10) :]:
         whole = one.first - one.arrival + overhead

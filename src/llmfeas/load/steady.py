@@ -13,7 +13,7 @@ from typing import Final
 from ..record import dataclass
 from .batch import Batch, Cycle, Limit
 from .crowd import Crowd
-from .figures import Bound, Load
+from .figures import Load, LoadBound
 from .points import ByShare, Quantiles, cube, gamma_quantile, normal, quantiles
 from .reading import PromptReading, RandomPromptReading
 from .requests import Arrivals
@@ -203,13 +203,13 @@ def figures(found: SteadyState, drawn: list[Drawn], output: float, held: float) 
     )
 
 
-def _bound(found: SteadyState, drawn: list[Drawn]) -> Bound:
+def _bound(found: SteadyState, drawn: list[Drawn]) -> LoadBound:
     """What the slowest tenth of first tokens waits for; slots, where requests pile up."""
-    slot: Bound = "queue" if found.limit == "compute" else found.limit
+    slot: LoadBound = "queue" if found.limit == "compute" else found.limit
     if not found.stable:
         return slot
     late = sorted(drawn, key=lambda one: one.first)[-len(drawn) // 10 :]
-    shares: dict[Bound, float] = {
+    shares: dict[LoadBound, float] = {
         "compute": sum(one.alone for one in late),
         "queue": sum(one.reading - one.alone for one in late),
     }

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from ..adapters import ADAPTERS
 from ..objectives import OBJECTIVES
 from ..text import printable
 from ..units import digits, format_bytes, format_count
-from .report import Column, Phrase, Table, Topic, glued, lines_of
+from .report import Column, Json, Phrase, Table, Topic, glued, lines_of
 from .words import TASKS, copies_of, grouped, setting
-
-Json = Mapping[str, Any]
 
 SHOWN_ABOVE = ("task", "tokens", "seq_len", "micro_batch", "precision", "quant", "optimizer", "attention", "engine")
 """Settings whose value stands in the context line, training and inference together."""

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
 
 from ..text import printable
 from ..units import digits, format_count, format_usd
-from .report import Column, Phrase, Report, Table
+from .report import Column, Json, Phrase, Report, Table
 
-Row = Mapping[str, Any]
-Columns = Sequence[tuple[Column, Callable[[Row], str]]]
+Columns = Sequence[tuple[Column, Callable[[Json], str]]]
 """The columns of a listing, each with the text of its cell in a row."""
 
 
-def _words(key: str, prose: bool = False, spare: bool = False) -> tuple[Column, Callable[[Row], str]]:
+def _words(key: str, prose: bool = False, spare: bool = False) -> tuple[Column, Callable[[Json], str]]:
     return Column(title=key, prose=prose, spare=spare), itemgetter(key)
 
 
 def _figure(
     title: str, key: str, written: Callable[[float], str], spare: bool = False
-) -> tuple[Column, Callable[[Row], str]]:
+) -> tuple[Column, Callable[[Json], str]]:
     return Column(title=title, figures=True, spare=spare), lambda row: "" if row[key] is None else written(row[key])
 
 
@@ -70,13 +68,13 @@ LEGENDS = {
 """How to read the columns of a listing."""
 
 
-def report(rows: Sequence[Row], plural: str) -> Report:
+def report(rows: Sequence[Json], plural: str) -> Report:
     """The rows of the catalog `plural` under its columns."""
     title = f"{len(rows)} {plural.removesuffix('s') if len(rows) == 1 else plural}"
     return listing(title, LISTINGS[plural], rows, LEGENDS.get(plural, ""))
 
 
-def listing(title: str, columns: Columns, rows: Sequence[Row], legend: str = "") -> Report:
+def listing(title: str, columns: Columns, rows: Sequence[Json], legend: str = "") -> Report:
     """Rows under columns, or the title alone where there is none; the texts are made safe to show."""
     if not rows:
         return Report(title=title)

@@ -19,10 +19,8 @@ from ..units import (
     format_percent,
     format_usd,
 )
-from .report import GLUE, Column, Phrase, Report, Table, Topic, glued
+from .report import GLUE, Column, Json, Phrase, Report, Table, Topic, glued
 from .words import judged
-
-Row = Mapping[str, Any]
 
 WRITTEN: Mapping[str, Callable[[float], str]] = {
     "GiB": lambda value: format_bytes(value * GIB) if value >= 0 else f"-{format_bytes(-value * GIB)}",
@@ -37,7 +35,7 @@ WRITTEN: Mapping[str, Callable[[float], str]] = {
 }
 
 
-def finding(row: Row) -> str:
+def finding(row: Json) -> str:
     """What was found, in the unit of the expectation."""
     value = row["found"]
     if value is None:
@@ -47,7 +45,7 @@ def finding(row: Row) -> str:
     return WRITTEN.get(row["unit"] or "", digits)(value)
 
 
-def margin(row: Row) -> str:
+def margin(row: Json) -> str:
     """The distance to the bound as a share of it: `+12 %`, `-3 %`."""
     value = row["margin"]
     if value is None:
@@ -57,12 +55,12 @@ def margin(row: Row) -> str:
     return f"{'+' if value >= 0 else ''}{format_percent(value)}"
 
 
-def where(row: Row) -> str:
+def where(row: Json) -> str:
     """Where the expectation is written: `checks.yaml:12`."""
     return f"{row['file']}:{row['line']}"
 
 
-def in_words(row: Row) -> str:
+def in_words(row: Json) -> str:
     """What was expected and found, in one line: for annotations and test reports."""
     by = f" ({margin(row)})" if row["margin"] is not None else ""
     return f"{row['id']}: {row['expectation']}, found {finding(row)}{by}"
@@ -98,7 +96,7 @@ def _kept(text: str) -> str:
     return re.sub(r"(?<=\d) (?=[^\d\s])", GLUE, text)
 
 
-def _cells(row: Row) -> tuple[Phrase, ...]:
+def _cells(row: Json) -> tuple[Phrase, ...]:
     return (
         judged("feasible" if row["ok"] else "infeasible", _kept(printable(f"{row['id']}: {row['expectation']}", 200))),
         Phrase(glued(finding(row))),

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..text import printable
-from .report import Column, Pair, Phrase, Report, Table, Topic, lines_of
+from .report import Column, Json, Pair, Phrase, Report, Table, Topic, lines_of
 from .words import judged
-
-Claim = Mapping[str, Any]
 
 READ = (
     "✓ holds, ! holds under conditions, ✗ does not hold",
@@ -43,7 +41,7 @@ def report(envelope: Mapping[str, Any], *, overview: bool, details: bool) -> Rep
     )
 
 
-def _count(claims: Sequence[Claim]) -> str:
+def _count(claims: Sequence[Json]) -> str:
     if len(claims) == 1:
         return str(claims[0]["verdict"])
     words = {"holds": "hold", "holds under conditions": "hold under conditions", "does not hold": "do not"}
@@ -51,14 +49,14 @@ def _count(claims: Sequence[Claim]) -> str:
     return ", ".join(f"{count} {words[verdict]}" for verdict, count in counts.items() if count)
 
 
-def _pairs(claims: Sequence[Claim]) -> Iterator[Pair]:
+def _pairs(claims: Sequence[Json]) -> Iterator[Pair]:
     for claim in claims:
         verdict = judged(claim["verdict"], claim["id"])
         said, found = printable(claim["says"], 400), printable(f"Found: {claim['found']}.", 400)
         yield Pair(verdict.whole, (Phrase(said, verdict.meaning), Phrase(" "), Phrase(found)))
 
 
-def _document(document: Mapping[str, Any], claims: Sequence[Claim]) -> Topic:
+def _document(document: Mapping[str, Any], claims: Sequence[Json]) -> Topic:
     texts = [document["about"]] if document["about"] else []
     editions = ", ".join(f"{edition['title']} ({edition['language']})" for edition in document["editions"])
     if editions:
@@ -69,12 +67,12 @@ def _document(document: Mapping[str, Any], claims: Sequence[Claim]) -> Topic:
     return Topic(label=printable(document["title"], 120), paragraphs=paragraphs, pairs=tuple(_pairs(claims)))
 
 
-def _table(claims: Sequence[Claim]) -> Table:
+def _table(claims: Sequence[Json]) -> Table:
     columns = (Column(title="Claim"), Column(title="What it says", prose=True), Column(title="Found", prose=True))
     return Table(columns=columns, rows=tuple(_row(claim) for claim in claims))
 
 
-def _row(claim: Claim) -> tuple[Phrase, ...]:
+def _row(claim: Json) -> tuple[Phrase, ...]:
     return (
         judged(claim["verdict"], printable(claim["id"])),
         Phrase(printable(claim["says"], 400)),
@@ -82,13 +80,13 @@ def _row(claim: Claim) -> tuple[Phrase, ...]:
     )
 
 
-def _details(claim: Claim) -> Topic:
+def _details(claim: Json) -> Topic:
     lines = [f"{claim['says']} – {claim['verdict']}.", *_lines(claim)]
     paragraphs = lines_of(printable(line, 1200) for line in lines)
     return Topic(label=judged(claim["verdict"], printable(claim["id"])).whole, paragraphs=paragraphs)
 
 
-def _lines(claim: Claim) -> Iterator[str]:
+def _lines(claim: Json) -> Iterator[str]:
     yield f"Found: {claim['found']}."
     yield claim["because"]
     if claim["verdict"] == "holds under conditions":

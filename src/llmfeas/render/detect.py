@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from .entry import entry
-from .report import Report
-
-Row = Mapping[str, Any]
+from .report import Json, Report
 
 OPEN = "; write 'llmfeas detect --yaml' to a file, fill in what is null, and give it with --catalog FILE"
 """What to do with a device of which neither the catalog nor the machine tells enough."""
 
 
-def report(rows: Sequence[Row], notes: Sequence[str] = ()) -> Report:
+def report(rows: Sequence[Json], notes: Sequence[str] = ()) -> Report:
     """The devices of a machine as `llmfeas detect` matched them, the first one field by field, with notes."""
     shown = {name: value for name, value in rows[0].items() if name not in ("sources", "unverified", "notes")}
     return entry(
@@ -24,17 +21,17 @@ def report(rows: Sequence[Row], notes: Sequence[str] = ()) -> Report:
     )
 
 
-def stranger(row: Row) -> str:
+def stranger(row: Json) -> str:
     """What is said of a device that the catalog does not know."""
     taken = f"; taken: {row['notes']}" if row["backend"] == "cpu" and row.get("notes") else ""
     return f"{row['name']} is not in the catalog{taken}"
 
 
-def _counted(row: Row) -> str:
+def _counted(row: Json) -> str:
     return f"{row['count']} x {row['name']}" if row["count"] > 1 else str(row["name"])
 
 
-def _sentence(row: Row) -> str:
+def _sentence(row: Json) -> str:
     if row["matched"] is None:
         return f"{stranger(row)}{OPEN if row['bandwidth_gb_per_s'] is None else ''}."
     if not row["differences"]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ..feasibility.verdict import HARMLESS, is_doubt
 from ..text import printable
@@ -24,7 +23,7 @@ from .assumptions import assumptions, context
 from .ladder import devices_of_machine, ladder_topic
 from .load import load_topics
 from .long_run import failure_topics
-from .report import Bar, Heading, Phrase, Report, Topic, glued, lines_of
+from .report import Bar, Heading, Json, Phrase, Report, Topic, glued, lines_of
 from .uses import uses_topic
 from .words import (
     COMPONENTS,
@@ -37,8 +36,6 @@ from .words import (
     verdict_words,
     ways_topic,
 )
-
-Json = Mapping[str, Any]
 
 BAR_UNITS = ((TIB, "TiB"), (GIB, "GiB"), (MIB, "MiB"))
 SMALLEST_SHARE = 0.01

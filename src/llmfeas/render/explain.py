@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from ..text import printable
 from ..units import (
@@ -20,9 +19,7 @@ from ..units import (
     format_usd,
 )
 from .assumptions import settings
-from .report import GLUE, Phrase, Report, Topic, glued
-
-Json = Mapping[str, Any]
+from .report import GLUE, Json, Phrase, Report, Topic, glued
 
 WRITERS: Mapping[str, Callable[[float], str]] = {
     "bytes": format_bytes,

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ..text import printable
 from ..units import GIB, format_bytes
-from .report import Phrase, Topic, glued
+from .report import Json, Phrase, Topic, glued
 from .words import judged
-
-Json = Mapping[str, Any]
 
 
 def devices_of_machine(inputs: Json) -> int:

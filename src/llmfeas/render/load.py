@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from ..units import digits, format_duration
-from .report import Topic, glued, lines_of
+from .report import Json, Topic, glued, lines_of
 from .words import figure, rate
-
-Json = Mapping[str, Any]
 
 WAITS: Mapping[str, str] = {
     "compute": "their own prompt",

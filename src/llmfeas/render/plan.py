@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ..options import flag_of
 from ..text import printable
 from ..units import format_bytes, format_duration, format_usd
-from .report import Pair, Phrase, Report, Topic, lines_of
+from .report import Json, Pair, Phrase, Report, Topic, lines_of
 from .words import amounts, flags, judged, sentence, verdict_words
-
-Json = Mapping[str, Any]
 
 
 def report(envelope: Json, model: str, device: str) -> Report:

@@ -6,12 +6,14 @@ Text from outside becomes safe to show as a piece of it is made: no format needs
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from ..record import dataclass, fields
 from ..text import GLUE as GLUE
 from ..text import shown
 
+Json = Mapping[str, Any]
+"""An answer, or a part of one, as it is read."""
 Meaning = Literal["plain", "label", "figure", "dim", "feasible", "tight", "infeasible"]
 """How a piece of text is meant; a format may colour it, but never says anything by colour alone."""
 

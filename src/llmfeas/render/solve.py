@@ -10,10 +10,8 @@ from ..text import printable
 from ..units import MIB, digits, format_bytes, format_count, format_duration, format_flop, format_usd, separated
 from .assumptions import context
 from .estimate import reads
-from .report import Column, Pair, Phrase, Report, Table, Topic, glued, lines_of
+from .report import Column, Json, Pair, Phrase, Report, Table, Topic, glued, lines_of
 from .words import figure, grouped, judged, sentence, setting, verdict_words, ways_topic
-
-Json = Mapping[str, Any]
 
 TITLES: Mapping[str, str] = {
     "max-model": "The largest model",

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from typing import Any
 
 from ..text import printable
 from ..units import format_bytes, format_count, format_duration, format_usd
-from .report import Column, Phrase, Report, Table, Topic, glued
+from .report import Column, Json, Phrase, Report, Table, Topic, glued
 from .words import judged, speed_of
 
 MOST_ROWS = 200
@@ -29,8 +27,6 @@ COLUMNS = (
     Column(title="Time or speed", figures=True),
     Column(title="Cost", figures=True, spare=True),
 )
-
-Row = Mapping[str, Any]
 
 
 class Summary:
@@ -60,7 +56,7 @@ class Summary:
         return Report(title=f"Sweep of {total:,} scenarios", context=said, blocks=tuple(blocks))
 
 
-def _cells(row: Row, status: str) -> tuple[Phrase, ...]:
+def _cells(row: Json, status: str) -> tuple[Phrase, ...]:
     nameless = row["id"] is None and "line" in row
     name = f"line {row['line']}" if nameless else row["id"] if isinstance(row["id"], str) else json.dumps(row["id"])
     if status == "error":
@@ -84,14 +80,14 @@ def _cells(row: Row, status: str) -> tuple[Phrase, ...]:
     )
 
 
-def _time(result: Row) -> str:
+def _time(result: Json) -> str:
     time = result["time"]
     if time.get("total_seconds"):
         return format_duration(time["total_seconds"]["expected"])
     return f"{format_count(speed_of(time, under_load='load' in result)['expected'])} tokens/s"
 
 
-def _cost(cost: Row) -> str:
+def _cost(cost: Json) -> str:
     usd, million = cost.get("usd"), cost.get("usd_per_million_tokens")
     if usd:
         return format_usd(usd["expected"])

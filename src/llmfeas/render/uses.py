@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ..text import printable
 from ..units import format_bytes, format_count, format_duration
-from .report import Pair, Phrase, Topic, glued
+from .report import Json, Pair, Phrase, Topic, glued
 from .words import flags, judged, verdict_words
-
-Json = Mapping[str, Any]
 
 
 def uses_topic(uses: Sequence[Json], devices: int) -> Topic:

@@ -10,9 +10,7 @@ from ..options import BY_NAME, flag_of
 from ..ranges import Range
 from ..text import printable
 from ..units import GIB, digits, format_bytes, format_count, format_duration, format_range, format_usd, separated
-from .report import GLUE, Meaning, Pair, Phrase, Topic, glued
-
-Json = Mapping[str, Any]
+from .report import GLUE, Json, Meaning, Pair, Phrase, Topic, glued
 
 MEANINGS: Mapping[str, Meaning] = {
     "feasible": "feasible",
