@@ -7,9 +7,14 @@ from typing import Final
 
 from .basic import cast, copied_weight
 from .graph import AccumulateGrad, Node, Parameter, Tensor, view
-from .loss_in_rows import loss_in_each_rows, loss_in_rows, loss_in_shifted_rows
-from .loss_of_last import loss_of_last_token
-from .loss_of_pairs import loss_of_pairs, loss_of_pairs_and_text
+from .library_losses import (
+    loss_in_each_rows,
+    loss_in_rows,
+    loss_in_shifted_rows,
+    loss_of_last_token,
+    loss_of_pairs,
+    loss_of_pairs_and_text,
+)
 from .products import linear
 from .recorder import Recorder
 from .rules import gradient_of_logits, made, passed

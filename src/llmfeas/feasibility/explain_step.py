@@ -24,8 +24,7 @@ from ..timing.rollouts import rollout_of
 from ..timing.step import device_links_of, gathered_weights, host_seconds, shard_weights, sharpness
 from ..timing.work import Work, work_of
 from ..workload.kernels import launched_singly, multiplies_integers
-from .explain_adapters import adapters, merging
-from .explain_experts import expert_parallel, gradient_sync, routing
+from . import explain_parts
 from .result import Term, TermInput
 from .terms import EFFICIENCY, Written, number, term
 
@@ -46,6 +45,9 @@ def step_terms(scenario: Scenario, parts: Mapping[str, float]) -> Iterator[Term]
 
 class _Step:
     """What the formulas of a step's parts are made of."""
+
+    routing, adapters, merging = explain_parts.routing, explain_parts.adapters, explain_parts.merging
+    expert_parallel, gradient_sync = explain_parts.expert_parallel, explain_parts.gradient_sync
 
     def __init__(self, scenario: Scenario, parts: Mapping[str, float]) -> None:
         efficiency = scenario.tables.efficiency
@@ -177,9 +179,6 @@ class _Step:
             seconds = f"({seconds} + ({' + '.join(more)}) / (bandwidth * read_efficiency))"
         return text, f"micro_steps * {seconds} / sharing", inputs
 
-    def routing(self) -> Written:
-        return routing(self)
-
     def _casting(self) -> Written:
         inputs = (
             self.steps,
@@ -226,12 +225,6 @@ class _Step:
         formula = f"micro_steps * weights * ({passes} + replayed) / (bandwidth * weights_a_byte) / sharing"
         return "4-bit weights unpacked in each pass", formula, inputs
 
-    def adapters(self) -> Written:
-        return adapters(self)
-
-    def merging(self) -> Written:
-        return merging(self)
-
     def host(self) -> Written:
         scenario = self.scenario
         host = host_seconds(scenario, self.work)
@@ -259,9 +252,6 @@ class _Step:
         )
         moved = "4 * layers * tokens * hidden * 2 * 2 * (tp - 1) / tp"
         return "four sums over the devices in each layer", f"micro_steps * exposed * {moved} / link", inputs
-
-    def expert_parallel(self) -> Written:
-        return expert_parallel(self)
 
     def _gathered(self, weights: float) -> tuple[TermInput, ...]:
         scenario = self.scenario
@@ -308,9 +298,6 @@ class _Step:
         )
         formula = "micro_steps * busy_seconds * (stages - 1) / slots"
         return "waiting while the pipeline fills and empties", formula, inputs
-
-    def gradient_sync(self) -> Written:
-        return gradient_sync(self)
 
     def rollout(self) -> Written:
         rollout, origins = rollout_of(self.scenario), self.scenario.origins

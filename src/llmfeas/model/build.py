@@ -212,15 +212,15 @@ def _plain_attention(architecture: Architecture, kind: LayerKind) -> Operator:
     """Softmax attention over heads of keys and values, or one of its kinds."""
     window = architecture.window
     if architecture.query_rank:
-        from .factored import FactoredAttention
+        from .attention_kinds import FactoredAttention
 
         return attention(architecture, kind, FactoredAttention, q_rank=architecture.query_rank)
     if architecture.differential:
-        from .differential import DifferentialAttention
+        from .attention_kinds import DifferentialAttention
 
         return attention(architecture, kind, DifferentialAttention)
     if window is not None and window.every and kind.windowed:
-        from .strided import BlockAttention
+        from .attention_kinds import BlockAttention
 
         return attention(architecture, kind, BlockAttention, every=window.every)
     return attention(architecture, kind)
@@ -230,7 +230,7 @@ def _strided(architecture: Architecture, kind: LayerKind) -> tuple[Operator, ...
     a, window = architecture, architecture.window
     if window is None or not window.every or not kind.windowed:
         return ()
-    from .strided import Strided
+    from .attention_kinds import Strided
 
     return (Strided(a.heads, a.kv_heads, a.head_dim, window.every),)
 

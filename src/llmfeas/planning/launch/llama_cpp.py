@@ -11,7 +11,7 @@ from ..expressed.desks import CACHES, LLAMA_CPP, LLAMA_CPP_METHODS, NATIVE
 from ..expressed.expressible import drafted_by, is_gguf
 from ..nodes import nodes_of
 from ..repositories import is_gguf_repository, model_name, repository
-from . import drafts
+from . import serving
 from .launcher import Launch, Launcher, Reader
 from .names import model_notes, pair_notes
 from .parsers import knows_options
@@ -104,7 +104,7 @@ def draft_file(scenario: Scenario) -> str | None:
     """The file of what drafts: of a model as it is published, else in 16 bits; None where the model's own does."""
     model = scenario.draft_model
     if model is None:
-        return f"{drafts.HEAD}.gguf" if scenario.draft == "eagle" else None
+        return f"{serving.HEAD}.gguf" if scenario.draft == "eagle" else None
     kind = replace(scenario, quant=model.published_quant or "none")
     return f"{model.id}-{file_type(kind)}.gguf"
 
@@ -135,8 +135,8 @@ def notes(scenario: Scenario) -> tuple[str, ...]:
     if scenario.prompt:
         texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
     if scenario.draft_model is not None:
-        texts.append(f"convert {drafts.weights_of(scenario)} to {draft_file(scenario)} too")
-    texts += drafts.notes(scenario)
+        texts.append(f"convert {serving.weights_of(scenario)} to {draft_file(scenario)} too")
+    texts += serving.draft_notes(scenario)
     if dealt_layers(scenario):
         assert isinstance(scenario.device, Joined)
         order = ", ".join(part.name for part in scenario.device.parts)

@@ -9,7 +9,7 @@ from ...scenario import Scenario
 from ...workload.parameters import bare_layers
 from ..expressed.desks import MLX_DTYPES, MLX_LM, MLX_OPTIMIZERS, mlx_format
 from ..repositories import model_name
-from . import drafts
+from . import serving
 from .launcher import File, Launch, Launcher, Reader
 from .names import DATASET, LEARNING_RATES, model_notes, steps, training_notes
 from .parsers import module, yaml_of
@@ -96,7 +96,7 @@ def config(scenario: Scenario) -> dict[str, object]:
     return settings
 
 
-def serving(scenario: Scenario) -> Launch:
+def served(scenario: Scenario) -> Launch:
     """Write the command of the server."""
     options = flags(
         [
@@ -105,14 +105,14 @@ def serving(scenario: Scenario) -> Launch:
             ("--prompt-concurrency", scenario.concurrency),
             ("--max-tokens", max(1, (scenario.context or 1) - scenario.prompt)),
             ("--kv-bits", 8 if scenario.kv_dtype == "int8" else None),
-            ("--draft-model", drafts.weights_of(scenario)),
+            ("--draft-model", serving.weights_of(scenario)),
             ("--num-draft-tokens", scenario.drafted or None),
             ("--pipeline", scenario.pp > 1),
         ]
     )
     line = command([*hosts(scenario), "mlx_lm.server"], *options)
     text = f"its cache grows as needed: the context of {scenario.context} tokens is kept by the requests"
-    notes = (*model_notes(scenario), text, *drafts.notes(scenario), *hosts_note(scenario))
+    notes = (*model_notes(scenario), text, *serving.draft_notes(scenario), *hosts_note(scenario))
     return Launch((), "\n".join([*conversion(scenario), line]), notes)
 
 
@@ -130,7 +130,7 @@ def training(scenario: Scenario) -> Launch:
 
 def write(scenario: Scenario) -> Launch:
     """Write what trains or what serves."""
-    return training(scenario) if scenario.is_training else serving(scenario)
+    return training(scenario) if scenario.is_training else served(scenario)
 
 
 def read(launch: Launch, folder: Path) -> None:

@@ -11,7 +11,7 @@ from ..expressed.expressible import DTYPES, drafted_by
 from ..expressed.servers import SGLANG, SGLANG_CACHES, SGLANG_METHODS, SGLANG_ON_LOAD, server_copies
 from ..nodes import nodes_of
 from ..repositories import holds_format, model_name
-from . import drafts, pools
+from . import serving
 from .launcher import Launch, Launcher, Reader
 from .names import pair_notes
 from .parsers import commands, module
@@ -69,7 +69,7 @@ def speculation(scenario: Scenario) -> list[tuple[str, Word | None]]:
         return []
     return [
         ("--speculative-algorithm", SGLANG_METHODS[kind]),
-        ("--speculative-draft-model-path", drafts.weights_of(scenario)),
+        ("--speculative-draft-model-path", serving.weights_of(scenario)),
         ("--speculative-num-steps", scenario.drafted),
         ("--speculative-eagle-topk", 1),
         ("--speculative-num-draft-tokens", scenario.drafted + 1),
@@ -91,8 +91,8 @@ def disaggregated(scenario: Scenario) -> Launch:
     Source: sglang, docs/advanced_features/pd_disaggregation.md and router.md.
     """
     lines, router = [], list[list[Word]]()
-    for server in pools.servers(scenario):
-        address, meets = f"http://{pools.HERE}:{PORTS + server.index}", BOOTSTRAP + server.index
+    for server in serving.servers(scenario):
+        address, meets = f"http://{serving.HERE}:{PORTS + server.index}", BOOTSTRAP + server.index
         options: list[list[Word]] = [
             *settings(server.scenario),
             ["--disaggregation-mode", "prefill" if server.reads else "decode"],
@@ -104,7 +104,7 @@ def disaggregated(scenario: Scenario) -> Launch:
         lines.append(started(command([*SERVER, "--model-path", model_name(scenario)], *options)))
         router.append(["--prefill", address, meets] if server.reads else ["--decode", address])
     before = ["python", "-m", "sglang_router.launch_router", "--pd-disaggregation"]
-    lines.append(command(before, *router, ["--host", pools.HERE], ["--port", ROUTER]))
+    lines.append(command(before, *router, ["--host", serving.HERE], ["--port", ROUTER]))
     return Launch((), "\n".join(lines), (*notes(scenario), f"requests go to port {ROUTER}"))
 
 

@@ -13,7 +13,7 @@ from ..expressed.servers import (
     TENSORRT_METHODS,
 )
 from ..repositories import model_name
-from . import drafts
+from . import serving
 from .launcher import File, Launch, Launcher, Reader
 from .parsers import knows_options
 from .shell import command
@@ -58,7 +58,7 @@ def speculation(scenario: Scenario) -> dict[str, object]:
     if kind == "mtp":
         return {"speculative_config": {**found, "num_nextn_predict_layers": scenario.drafted}}
     alone = {"disable_overlap_scheduler": True} if kind == "model" else {}
-    return {"speculative_config": {**found, "speculative_model_dir": drafts.weights_of(scenario)}, **alone}
+    return {"speculative_config": {**found, "speculative_model_dir": serving.weights_of(scenario)}, **alone}
 
 
 def write(scenario: Scenario) -> Launch:

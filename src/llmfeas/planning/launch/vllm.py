@@ -21,7 +21,7 @@ from ..expressed.servers import (
 )
 from ..nodes import nodes_of
 from ..repositories import holds_format, model_name
-from . import drafts, pools
+from . import serving
 from .launcher import Launch, Launcher, Reader
 from .names import model_notes, pair_notes
 from .parsers import commands, module
@@ -80,7 +80,7 @@ def _overrides(scenario: Scenario) -> str | None:
 
 def speculation(scenario: Scenario) -> str | None:
     """What drafts tokens ahead, as its JSON; None where nothing does."""
-    kind, draft = drafted_by(scenario), drafts.weights_of(scenario)
+    kind, draft = drafted_by(scenario), serving.weights_of(scenario)
     if kind is None:
         return None
     model = {} if draft is None else {"model": draft}
@@ -95,7 +95,7 @@ def weights_notes(scenario: Scenario, stored: Sequence[str] = IN_CHECKPOINT) -> 
         texts = [*model_notes(scenario)]
     if scenario.prompt:
         texts.append(f"the prompt of {scenario.prompt} tokens is a matter of the requests")
-    return [*texts, *drafts.notes(scenario)]
+    return [*texts, *serving.draft_notes(scenario)]
 
 
 def notes(scenario: Scenario) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ PORTS, SIDE_CHANNEL, PROXY = 8100, 5600, 8000
 
 def disaggregated(scenario: Scenario) -> Launch:
     """Write a server for each copy of the model, and the proxy before them."""
-    lines, known = [], list(pools.servers(scenario))
+    lines, known = [], list(serving.servers(scenario))
     for server in known:
         channel = f"VLLM_NIXL_SIDE_CHANNEL_PORT={SIDE_CHANNEL + server.index}"
         options: list[list[Word]] = [
@@ -124,7 +124,7 @@ def disaggregated(scenario: Scenario) -> Launch:
     proxy: list[list[Word]] = [["--port", PROXY]]
     for name, reads in (("prefiller", True), ("decoder", False)):
         ports = [PORTS + server.index for server in known if server.reads is reads]
-        proxy += [[f"--{name}-hosts", *[pools.HERE] * len(ports)], [f"--{name}-ports", *ports]]
+        proxy += [[f"--{name}-hosts", *[serving.HERE] * len(ports)], [f"--{name}-ports", *ports]]
     lines.append(command(["python", "toy_proxy_server.py"], *proxy))
     where = (
         "toy_proxy_server.py is in vLLM's repository (tests/v1/kv_connector/nixl_integration): copy it beside this; "

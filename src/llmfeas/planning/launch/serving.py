@@ -1,6 +1,4 @@
-"""Prompts and answers on devices of their own: a server for each copy of the model, one after the other, and what
-stands before them.
-"""
+"""What servers are told beside the model: what drafts tokens ahead, pools that read prompts and that write answers."""
 
 from __future__ import annotations
 
@@ -8,8 +6,11 @@ from collections.abc import Iterator
 
 from ...record import dataclass, replace
 from ...scenario import Scenario
+from ..repositories import repository_of
 
 HERE = "127.0.0.1"
+HEAD = "HEAD"
+"""Stands for a head trained for the model (EAGLE), which a scenario does not name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +41,20 @@ def servers(scenario: Scenario) -> Iterator[Pooled]:
         for _ in range(copies):
             yield Pooled(index, reads, index * each, alone)
             index += 1
+
+
+def weights_of(scenario: Scenario) -> str | None:
+    """The repository of what drafts, beside the model; None where nothing does, or the model itself."""
+    if scenario.draft_model is not None:
+        return repository_of(scenario.draft_model)
+    return HEAD if scenario.draft == "eagle" else None
+
+
+def draft_notes(scenario: Scenario) -> tuple[str, ...]:
+    """Say what the user has to bring, and that what is accepted was not measured."""
+    if scenario.draft is None:
+        return ()
+    share = 100 * (scenario.acceptance or 0)
+    taken = f"{share:.0f} % of the drafted tokens were taken to hold: the server tells its own"
+    named = (f"put an EAGLE-3 head trained for this model in place of {HEAD}",) if scenario.draft == "eagle" else ()
+    return (*named, taken)
