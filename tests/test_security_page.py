@@ -10,7 +10,7 @@ import pytest
 
 from fuzz import holds
 from llmfeas import errors
-from llmfeas.catalog import source
+from llmfeas.catalog import document
 from llmfeas.check import diff, read
 from llmfeas.cli import scenarios
 from llmfeas.importers import config_file
@@ -22,7 +22,7 @@ from llmfeas.machine import probe
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 BOUNDS = [
-    ("in YAML", f"{source.MAX_BYTES:,} bytes, {source.MAX_VALUES:,} values, {source.MAX_DEPTH} levels"),
+    ("in YAML", f"{document.MAX_BYTES:,} bytes, {document.MAX_VALUES:,} values, {document.MAX_DEPTH} levels"),
     ("config.json", f"{config_file.MAX_BYTES:,} bytes"),
     (
         "GGUF",

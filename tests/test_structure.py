@@ -53,7 +53,7 @@ STRANGERS = (
 CORNERS = {
     "click": ("cli/",),
     "rich": ("render/table.py", "cli/terminal.py"),
-    "yaml": ("catalog/source.py",),
+    "yaml": ("catalog/document.py",),
     **dict.fromkeys(("anyio", "jsonschema", "mcp", "mcp_types"), ("cli/mcp.py",)),
     **dict.fromkeys(("calibration", "numpy", "scipy"), ()),
 }
@@ -61,14 +61,14 @@ LAZY = ("click", "rich", "yaml", "pydantic", "anyio", "jsonschema", "mcp", "mcp_
 """Libraries that cost start-up time; only the corners below may import them when they are imported themselves."""
 EAGER_CORNERS = {
     "click": ("cli/",),
-    "yaml": ("catalog/source.py",),
+    "yaml": ("catalog/document.py",),
     "rich": ("render/table.py",),
     "dataclasses": ("catalog/validation.py", "cli/", "machine/", "render/"),
     "pydantic": ("catalog/validation.py", "evidence/", "importers/"),
 }
 
 PURE = ("autograd", "model", "walk", "workload", "memory", "timing", "settle", "feasibility")
-LOADERS = tuple(f"llmfeas.catalog.{name}" for name in ("store", "overlay", "overlay_file", "source"))
+LOADERS = tuple(f"llmfeas.catalog.{name}" for name in ("store", "overlay", "overlay_file", "document"))
 
 LONGEST_MODULE = 400
 LONGEST_FUNCTION = 40

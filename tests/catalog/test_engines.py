@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from llmfeas.catalog.document import read_yaml
 from llmfeas.catalog.named import engine_named
 from llmfeas.catalog.overlay import OverlaidCatalog, with_overlays
-from llmfeas.catalog.source import read_yaml
 from llmfeas.catalog.store import Catalog, built_in, data_directory
 from llmfeas.errors import DataError
 from llmfeas.planning.answer import bare_answer

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmfeas.catalog.source import MAX_BYTES, parse_yaml, read_yaml
+from llmfeas.catalog.document import MAX_BYTES, parse_yaml, read_yaml
 from llmfeas.errors import DataError
 from llmfeas.record import replace
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from llmfeas.catalog.document import read_yaml
 from llmfeas.catalog.files import Section
 from llmfeas.catalog.integrity import TABLES, problems
 from llmfeas.catalog.packing import TOLD, packed
 from llmfeas.catalog.records import merged
-from llmfeas.catalog.source import read_yaml
 from llmfeas.catalog.store import Catalog, catalog, data_directory
 from llmfeas.errors import DataError
 

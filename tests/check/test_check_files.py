@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from llmfeas.catalog.source import MAX_BYTES
+from llmfeas.catalog.document import MAX_BYTES
 from llmfeas.catalog.store import catalog
 from llmfeas.check.figures import NAMES
 from llmfeas.check.read import MAX_JUDGED, read_checks

@@ -177,7 +177,7 @@ def test_no_file_is_a_usage_error(run: Run) -> None:
 
 
 def test_the_example_passes_and_fits_its_schema(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from llmfeas.catalog.source import read_yaml
+    from llmfeas.catalog.document import read_yaml
 
     monkeypatch.chdir(tmp_path)
     assert run("check", "--init", "feasibility.yaml") == Outcome(0, "", "")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from llmfeas.catalog.document import read_yaml
 from llmfeas.catalog.overlay import with_overlays
-from llmfeas.catalog.source import read_yaml
 from llmfeas.catalog.store import Catalog, built_in, data_directory
 from llmfeas.catalog.validation import validated
 from llmfeas.errors import DataError, UsageError

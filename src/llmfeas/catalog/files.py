@@ -14,7 +14,7 @@ from ..record import dataclass
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .source import Document
+    from .document import Document
 
 
 class Section(Mapping[str, Any]):
@@ -99,7 +99,7 @@ def data_file(folder: str, name: str, *, needed: bool = True) -> DataFile:
     path = Path(folder, f"{name}.yaml")
     if not needed and not path.is_file():
         return DataFile({}, None)
-    from .source import read_yaml
+    from .document import read_yaml
 
     document = read_yaml(path)
     if not isinstance(document.data, dict):

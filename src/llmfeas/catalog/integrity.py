@@ -10,12 +10,12 @@ from typing import Any
 
 from ..errors import DataError, did_you_mean
 from ..text import printable
+from .document import Document, Place, read_yaml
 from .efficiency import Efficiency
 from .implementation import Implementation, flattened
 from .quantization import Quantization, expanded
 from .records import Built, EntryKind
 from .search import name_key
-from .source import Document, Place, read_yaml
 from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Catalog, Records, data_file
 from .tables import ChangeOrder, Power, Runtime
 

@@ -26,7 +26,7 @@ from .store import Catalog, Records, built_in, install
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .source import Document
+    from .document import Document
     from .store import ReadFile
     from .tables import Tables
 

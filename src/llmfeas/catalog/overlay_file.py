@@ -13,7 +13,7 @@ from .records import EntryKind
 from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS
 
 if TYPE_CHECKING:
-    from .source import Document
+    from .document import Document
 
 SECTIONS: Mapping[str, EntryKind[Any]] = {
     section.key: section for section in (DEVICES, OFFERS, MODELS, BACKENDS, ENGINES)
@@ -69,7 +69,7 @@ def read_overlay(path: Path) -> Overlay:
     """
     from difflib import get_close_matches
 
-    from .source import Document, read_yaml
+    from .document import Document, read_yaml
 
     document = read_yaml(path)
     data = document.data if document.data is not None else {}

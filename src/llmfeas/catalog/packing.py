@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from .document import read_yaml
 from .files import DataFile
 from .records import EntryKind
-from .source import read_yaml
 from .store import DEVICES, OFFERS, Records, digest
 
 APART: Mapping[str, tuple[str, ...]] = {

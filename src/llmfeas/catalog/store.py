@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Protocol
 
-    from .source import Document
+    from .document import Document
     from .tables import Tables
 
     class ReadFile(Protocol):

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ..errors import DataError, did_you_mean
 from ..text import printable
-from .source import Document, Place
+from .document import Document, Place
 
 if TYPE_CHECKING:
     from .records import EntryKind

@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from ..catalog.document import MAX_BYTES, Document, Place, parse_yaml, read_yaml
 from ..catalog.quantization import Quantization
-from ..catalog.source import MAX_BYTES, Document, Place, parse_yaml, read_yaml
 from ..catalog.validation import validated
 from ..errors import DataError, LlmfeasError, UsageError, did_you_mean
 from ..options import BY_NAME

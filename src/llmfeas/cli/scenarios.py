@@ -164,7 +164,7 @@ def _bad_line(problem: str) -> DataError:
 
 
 def _crossed_source(first: bytes, stream: BufferedReader, name: str) -> Source:
-    from ..catalog.source import MAX_BYTES, parse_yaml
+    from ..catalog.document import MAX_BYTES, parse_yaml
 
     raw = first + stream.read(MAX_BYTES + 1 - len(first))
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from ..catalog.source import Document, read_yaml
+from ..catalog.document import Document, read_yaml
 from ..catalog.types import Count, Fraction, PositiveOrZero, Strict
 from ..catalog.validation import validated
 from ..contract import Published

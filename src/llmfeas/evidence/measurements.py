@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from ..catalog.source import Document, read_yaml
+from ..catalog.document import Document, read_yaml
 from ..catalog.store import data_directory
 from ..catalog.types import Fraction, Identifier, Positive, Strict
 from ..errors import DataError

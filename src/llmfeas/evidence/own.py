@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..catalog.document import read_yaml
 from ..catalog.overlay import use_overlays
 from ..catalog.places import MEASURED_FILE, user_folder
-from ..catalog.source import read_yaml
 from ..catalog.store import catalog
 from ..contract import Published
 from ..errors import DataError, LlmfeasError, UsageError

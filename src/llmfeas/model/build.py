@@ -292,7 +292,7 @@ def _compressor(architecture: Architecture, kind: LayerKind) -> tuple[Operator, 
 
 
 def _crossing(architecture: Architecture, source: SourceEncoder) -> Operator:
-    from .source import cross_attention
+    from .cross_attention import cross_attention
 
     return cross_attention(architecture, source)
 
@@ -300,7 +300,7 @@ def _crossing(architecture: Architecture, source: SourceEncoder) -> Operator:
 def _for_decoder(architecture: Architecture) -> tuple[Operator, ...]:
     if architecture.source is None or not architecture.encoder:
         return ()
-    from .source import made_for_decoder
+    from .cross_attention import made_for_decoder
 
     return made_for_decoder(architecture, architecture.source)
 

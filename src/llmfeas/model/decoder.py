@@ -127,7 +127,7 @@ class Decoder:
         setup = context.setup.reading
         if setup is None or source is None or context.cache is not None:
             return None
-        from .source import source_sizes
+        from .cross_attention import source_sizes
 
         grain = tape_of(setup).whole_tokens or 1
         inner = context.sized(source_sizes(context.sizes, -(-source.tokens // grain) * grain))
@@ -279,7 +279,7 @@ class Decoder:
         if source is None or self.reads:
             return None
         recorder, tokens, cut = context.recorder, source.tokens, False
-        from .source import source_sizes
+        from .cross_attention import source_sizes
 
         if self.reader is not None:
             inner = self.reader.context

@@ -14,8 +14,8 @@ from ..settle.formats import FEWER, bits
 from ..workload.serving import spills
 from .changes.axes import axes_of
 from .changes.change import Axis, Changes
-from .search import Search, Way
 from .selection import GAIN, worth_showing
+from .ways import Search, Way
 
 SHOWN = 2
 WORTH = 1.05

@@ -62,7 +62,7 @@ def module(name: str) -> Any:
 
 def yaml_of(folder: Path, name: str) -> dict[str, Any]:
     """The contents of a YAML file."""
-    from ...catalog.source import parse_yaml  # plans know the launchers, where no YAML is read
+    from ...catalog.document import parse_yaml  # plans know the launchers, where no YAML is read
 
     return dict(parse_yaml((folder / name).read_text(encoding="utf-8"), name).data)
 
