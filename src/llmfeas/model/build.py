@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, lru_cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from ..catalog.architecture import Architecture, LayerKind, Mixer
@@ -235,52 +236,20 @@ def _strided(architecture: Architecture, kind: LayerKind) -> tuple[Operator, ...
     return (Strided(a.heads, a.kv_heads, a.head_dim, window.every),)
 
 
-def _memory_unit(architecture: Architecture, kind: LayerKind) -> Operator:
-    from .memory_unit import gated_memory
+def _rare(module: str, function: str) -> Callable[[Architecture, LayerKind], Operator]:
+    """What makes a mixer that few models have: a function of a module beside, imported when it is first called."""
 
-    return gated_memory(architecture, kind)
+    def mixer(architecture: Architecture, kind: LayerKind) -> Operator:
+        made: Operator = getattr(import_module(f"..{module}", __name__), function)(architecture, kind)
+        return made
 
-
-def _delta_rule(architecture: Architecture, kind: LayerKind) -> Operator:
-    from .delta import delta_rule
-
-    return delta_rule(architecture, kind)
-
-
-def _state_space(architecture: Architecture, kind: LayerKind) -> Operator:
-    from .state_space import state_space
-
-    return state_space(architecture, kind)
+    return mixer
 
 
 def _hybrid(architecture: Architecture, kind: LayerKind) -> Operator:
     from .together import Together
 
-    return Together(_softmax_attention(architecture, kind), _state_space(architecture, kind))
-
-
-def _convolution(architecture: Architecture, kind: LayerKind) -> Operator:
-    from .short_convolution import gated_convolution
-
-    return gated_convolution(architecture, kind)
-
-
-def _recurrence(architecture: Architecture, kind: LayerKind) -> Operator:
-    from .gated_recurrence import gated_recurrence
-
-    return gated_recurrence(architecture, kind)
-
-
-def _time_mixing(architecture: Architecture, kind: LayerKind) -> Operator:
-    from .time_mixing import time_mixing
-
-    return time_mixing(architecture, kind)
-
-
-def _compressed(architecture: Architecture, kind: LayerKind) -> Operator:
-    from .compressed import compressed_attention
-
-    return compressed_attention(architecture, kind)
+    return Together(_softmax_attention(architecture, kind), MIXERS["state_space"](architecture, kind))
 
 
 def _compressor(architecture: Architecture, kind: LayerKind) -> tuple[Operator, ...]:
@@ -307,14 +276,14 @@ def _for_decoder(architecture: Architecture) -> tuple[Operator, ...]:
 
 MIXERS: Final[Mapping[Mixer, Callable[[Architecture, LayerKind], Operator]]] = {
     "attention": _softmax_attention,
-    "linear_attention": _delta_rule,
-    "state_space": _state_space,
     "hybrid": _hybrid,
-    "short_convolution": _convolution,
-    "gated_recurrence": _recurrence,
-    "time_mixing": _time_mixing,
-    "compressed_attention": _compressed,
-    "memory_unit": _memory_unit,
+    "linear_attention": _rare("delta", "delta_rule"),
+    "state_space": _rare("state_space", "state_space"),
+    "short_convolution": _rare("short_convolution", "gated_convolution"),
+    "gated_recurrence": _rare("gated_recurrence", "gated_recurrence"),
+    "time_mixing": _rare("time_mixing", "time_mixing"),
+    "compressed_attention": _rare("compressed", "compressed_attention"),
+    "memory_unit": _rare("memory_unit", "gated_memory"),
 }
 
 
