@@ -31,7 +31,6 @@ class TrainedWeights:
     trained_tensors: int = 0
     trained_matrices: int = 0
     """Elements of matrices other than tables."""
-    trained_tables: int = 0
     trained_small: int = 0
     """Elements of tensors too small for states in 8 bits."""
     short_sides: int = 0

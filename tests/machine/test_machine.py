@@ -30,7 +30,6 @@ def entry_of(found: Found) -> str | None:
 def test_nvidia_smi() -> None:
     (found,) = parse_nvidia_smi(recorded.NVIDIA_GTX_1660_SUPER)
     assert (found.name, found.memory_bytes, found.target) == ("NVIDIA GeForce GTX 1660 SUPER", 6144 * 2**20, "7.5")
-    assert found.driver == "580.173.02"
     assert entry_of(found) == "gtx-1660-super"
 
 

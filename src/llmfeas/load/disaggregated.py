@@ -40,8 +40,7 @@ def disaggregated(
     limit: Limit = "compute" if first.most <= most else second.limit
     waiting = first.waiting + second.waiting if stable else math.inf
     whole = SteadyState(drawn, rate, second.running, waiting, stable, most, limit)
-    held = second.running * writers.held_tokens / (decode.kv_pool_tokens * decode.replicas)
-    return figures(whole, drawn, lengths.output, held)
+    return figures(whole, drawn, lengths.output)
 
 
 def _joining(policy: Policy) -> Policy:

@@ -33,8 +33,6 @@ class Load:
     """Mean number of requests in the batches."""
     waiting: float
     """Mean number of requests that wait to be let in; infinite where they pile up without end."""
-    pool_share: float
-    """Mean share of the cache's pool in use."""
     bound_by: LoadBound
     largest_rate: float
     """Requests a second at which the batches are full: more cannot be served for long."""

@@ -91,7 +91,7 @@ class Run:
         self.stood: dict[LoadBound, float] = dict.fromkeys(WAITED_FOR, 0.0)
         """Seconds for which the first of those who wait was not let in, by what it waited for."""
         self.first_waits_for: LoadBound = "queue"
-        self.running_seconds = self.waiting_seconds = self.held_seconds = 0.0
+        self.running_seconds = self.waiting_seconds = 0.0
         while self.running or self.waiting or self.coming:
             self._advance()
 
@@ -229,7 +229,6 @@ class Run:
         self.gaps.append((each, steps * decoding))
         self.running_seconds += seconds * self.running
         self.waiting_seconds += seconds * len(self.waiting)
-        self.held_seconds += seconds * self.tokens
         if self.waiting:
             self.stood[self.first_waits_for] += seconds
 
@@ -289,7 +288,6 @@ def finite(batch: Batch, arrivals: Arrivals) -> Load:
         output_tokens_per_second=made * server.replicas / run.time,
         running=run.running_seconds * server.replicas / run.time,
         waiting=run.waiting_seconds * server.replicas / run.time,
-        pool_share=min(1.0, run.held_seconds / run.time / server.kv_pool_tokens),
         bound_by=_bound(batch, run),
         largest_rate=most,
     )

@@ -145,8 +145,7 @@ def steady(batch: Batch, arrivals: Arrivals) -> Load:
     if not arrivals.rate and users <= batch.most.running and batch.lengths.are_fixed:
         return _even(batch, max(1.0, users))
     found = steady_state(batch, arrivals)
-    held = found.running * batch.held_tokens / (batch.server.kv_pool_tokens * batch.server.replicas)
-    return figures(found, found.drawn, batch.lengths.output, held)
+    return figures(found, found.drawn, batch.lengths.output)
 
 
 def _even(batch: Batch, users: float) -> Load:
@@ -174,7 +173,6 @@ def _even(batch: Batch, users: float) -> Load:
         output_tokens_per_second=rate * lengths.output,
         running=users * replicas,
         waiting=0.0,
-        pool_share=min(1.0, users * batch.held_tokens / server.kv_pool_tokens),
         bound_by="queue" if firsts.p95 - waited > 2 * own else "compute",
         largest_rate=batch.most.rate * replicas,
     )
@@ -186,8 +184,8 @@ def _late(batch: Batch, cycle: Cycle) -> float:
     return step * math.ceil(overhead / step) - overhead if step else 0.0
 
 
-def figures(found: SteadyState, drawn: list[Drawn], output: float, held: float) -> Load:
-    """What is reported of a steady state and its requests, with answers of a mean length and a share of the pool."""
+def figures(found: SteadyState, drawn: list[Drawn], output: float) -> Load:
+    """What is reported of a steady state and its requests, with answers of a mean length."""
     return Load(
         stable=found.stable,
         ttft_seconds=quantiles([one.first for one in drawn]) if found.stable else ENDLESS,
@@ -197,7 +195,6 @@ def figures(found: SteadyState, drawn: list[Drawn], output: float, held: float) 
         output_tokens_per_second=found.rate * output,
         running=found.running,
         waiting=found.waiting,
-        pool_share=min(1.0, held),
         bound_by=_bound(found, drawn),
         largest_rate=found.most,
     )

@@ -44,7 +44,6 @@ def parse_hl_smi(text: str) -> list[Found]:
                 vendor="intel",
                 name=printable(cells[0]),
                 memory_bytes=None if memory is None else int(memory * MIB),
-                driver=cells[2] if len(cells) > 2 else None,
                 source="hl-smi",
             )
         )
@@ -76,7 +75,6 @@ def _found(records: list[dict[str, object]]) -> list[Found]:
                 vendor="intel",
                 name=printable(re.sub(r"\((?:R|TM)\)", "", name).strip()),
                 memory_bytes=None if memory is None else int(memory),
-                driver=str(record["driver_version"]) if record.get("driver_version") else None,
                 source="xpu-smi",
             )
         )

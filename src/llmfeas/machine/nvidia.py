@@ -92,7 +92,6 @@ def _card(entry: Mapping[str, str]) -> Found:
         memory_bytes=None if memory is None else int(memory * MIB),
         target=entry.get("compute_cap") if number(entry.get("compute_cap")) is not None else None,
         power_w=number(entry.get("power.limit")),
-        driver=entry.get("driver_version") or None,
         source="nvidia-smi",
     )
 

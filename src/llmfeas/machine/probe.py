@@ -61,7 +61,6 @@ class Found:
     measured_gb_per_s: float | None = None
     """What its cores were measured to read from the main memory."""
     power_w: float | None = None
-    driver: str | None = None
     source: str = ""
     """The tool or file that said so."""
 

@@ -26,14 +26,12 @@ from . import formats, layout, lengths, recipe, requests, said, served, valid_la
 from .cache import needs_fused, settle_cache, settle_passes
 from .copies import Layout, copies_instead
 from .draft import Draft
-from .experts import settle_experts
 from .hardware import settle_hardware
-from .load import settle_load, settle_uneven, widen_server
 from .models_beside import settle_models_beside
-from .offload import settle_moved, settle_offload
+from .offload import settle_experts, settle_moved, settle_offload
 from .pools import check_pools, count_pools
-from .server import settle_server
-from .server_share import within_what_is_free
+from .requests import settle_load, settle_uneven, widen_server
+from .server import settle_server, within_what_is_free
 from .speculation import settle_speculation
 from .task import settle_task
 from .weighed import weighed_layout

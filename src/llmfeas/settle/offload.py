@@ -1,4 +1,4 @@
-"""What moves to the host, of how many layers, and whether it lies on a drive there."""
+"""What moves to the host, of how many layers, which experts stay there, and whether it lies on a drive."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from ..catalog.device import Device
 from ..catalog.engine import Engine
 from ..catalog.store import Catalog
 from ..errors import UsageError
+from ..options import ALL_LAYERS
 from ..text import printable
+from ..workload.serving import draws_on_host
 from .draft import Draft
 
 
@@ -53,3 +55,26 @@ def settle_moved(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -
         text = f"--engine {engine.id} lays nothing on a drive"
         raise UsageError("contradiction", text, f"engines that do: {', '.join(able)}", able)
     draft.values["drive_gb_per_s"] = drive
+
+
+def settle_experts(draft: Draft, model: Model, engine: Engine) -> None:
+    """Settle `n_cpu_moe`, at most all layers; where nobody said those of engines that keep all experts there."""
+    layers, device = model.architecture.layers, draft.values["device"]
+    apart = model.architecture.experts is not None and not (draws_on_host(device) or device.is_unified)
+    by_itself = layers if engine.serving.experts_on_host and apart else None
+    said = draft.settle("n_cpu_moe", by_itself, "backend" if by_itself else "derived")
+    if said is None:
+        return
+    if model.architecture.experts is None:
+        _ignore(draft, f"{model.name} has no experts")
+    elif draws_on_host(device) or device.is_unified:
+        _ignore(draft, f"{device.name} shares its memory with the host")
+    elif said > layers:
+        if said < ALL_LAYERS:
+            draft.warn("experts-of-all-layers", f"--n-cpu-moe {said}: {model.name} has {layers} layers; all are meant")
+        draft.override("n_cpu_moe", layers, draft.origins["n_cpu_moe"])
+
+
+def _ignore(draft: Draft, why: str) -> None:
+    draft.warn("option-unused", f"{why}: --n-cpu-moe was ignored")
+    draft.override("n_cpu_moe", None, "derived")

@@ -7,9 +7,14 @@ from ..catalog.engine import Engine
 from ..catalog.serving_pool import NEWEST, ServingPool, default_gib, release, step_value
 from ..catalog.store import Catalog
 from ..errors import UsageError
+from ..memory.inference import inference_memory
+from ..memory.serving_room import served_memory
 from ..options import BY_NAME, flag_of
+from ..record import replace
+from ..scenario import Origin, Scenario
 from ..text import printable
 from ..units import GIB
+from ..workload.serving import pool_of
 from .draft import Draft
 
 SETTINGS = ("gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens", "enforce_eager")
@@ -97,3 +102,21 @@ def _refuse(draft: Draft, engine: Engine, catalog: Catalog) -> None:
     able = [known.id for known in catalog.engines.values() if has_pool(known, device) and "serving" in known.does]
     where = f"engines that have it on {device.name}: {', '.join(able)}" if able else "leave it out"
     raise UsageError("contradiction", f"{flags} is no setting of {engine.id}", where, able)
+
+
+def within_what_is_free(scenario: Scenario) -> Scenario:
+    """The same with the largest share at which a server surely starts, where it would refuse its own default.
+
+    On a card that has no screen nothing changes, nor where somebody said a share.
+    """
+    share, pool = scenario.gpu_memory_utilization, None if scenario.is_training else pool_of(scenario)
+    if pool is None or share is None or not pool.needs_free or not scenario.reserve_bytes:
+        return scenario
+    if scenario.was_given("gpu_memory_utilization"):
+        return scenario
+    room = served_memory(scenario, inference_memory(scenario)).room
+    sure = room.sure_share
+    if room.is_free or sure is None or sure <= 0:
+        return scenario
+    origins: dict[str, Origin] = {**scenario.origins, "gpu_memory_utilization": "derived"}
+    return replace(scenario, gpu_memory_utilization=sure, origins=origins)

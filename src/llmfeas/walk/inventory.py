@@ -141,7 +141,7 @@ def _trained(weights: Sequence[Alike]) -> dict[str, int]:
 
 def _matrices(weights: Sequence[Alike]) -> dict[str, int]:
     """The sums over sides of matrices that train."""
-    matrices = tables = factored = short = long = squares = iterated = sides = blocks = turned = 0
+    matrices = factored = short = long = squares = iterated = sides = blocks = turned = 0
     for shape, _, one, times, outside in weights:
         n = one * times
         if len(shape) < 2:
@@ -154,7 +154,6 @@ def _matrices(weights: Sequence[Alike]) -> dict[str, int]:
         blocks += copies * _block_squares(rows, columns)
         turned = max(turned, max(turning, default=0) ** 2 + rows * columns if len(turning) == 2 else 0)
         if outside:
-            tables += n
             continue
         matrices += n
         side = min(rows, columns)
@@ -163,7 +162,6 @@ def _matrices(weights: Sequence[Alike]) -> dict[str, int]:
         iterated = max(iterated, 2 * rows * columns + 2 * side * side)
     return {
         "trained_matrices": matrices,
-        "trained_tables": tables,
         "factored": factored,
         "short_sides": short,
         "long_sides": long,
