@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from llmfeas import settle
 from llmfeas.errors import UsageError
 from llmfeas.planning.answer import answer, bare_answer
 from llmfeas.render.estimate import report
 from llmfeas.render.estimate_line import estimate_line
 from llmfeas.render.table import rendered
+from llmfeas.settle import resolving as settle
 
 MODELS = ("gpt2", "llama-3-8b", "mixtral-8x7b", "gpt-oss-20b", "phi-3-mini", "qwen3-next-80b-a3b", "gemma-2-9b")
 DEVICES = ("rtx-4090", "gtx-1060-6gb", "m2-ultra", "8xh100-sxm", "4xmi300x", "kaggle-2xt4", "tpu-v5e")

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import llmfeas
-from llmfeas import settle
 from llmfeas.memory import training
 from llmfeas.planning.answer import bare_answer
+from llmfeas.settle import resolving as settle
 from llmfeas.walk import fold
 
 OF_OUR_OWN = {"record", "kind", "count", "more", "name", "mixer", "feed_forward", "windowed", "rotates", "shares_cache"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from llmfeas import settle
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.feasibility.core import estimate
@@ -13,6 +12,7 @@ from llmfeas.memory.peak import peak_bytes
 from llmfeas.memory.usable import usable_bytes
 from llmfeas.planning.answer import bare_answer
 from llmfeas.settle import Resolution, resolution
+from llmfeas.settle import resolving as settle
 from llmfeas.walk.fold import walked_layers
 
 

@@ -6,11 +6,11 @@ import pytest
 
 import llmfeas
 from fuzz.agreement import _said
-from llmfeas import settle
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import LlmfeasError
 from llmfeas.feasibility.inputs import inputs
 from llmfeas.planning.answer import bare_answer
+from llmfeas.settle import resolving as settle
 
 ASKS = (
     {"model": "granite-3.0-3b-a800m", "device": "rtx-5090d-v2", "task": "inference", "concurrency": 64},

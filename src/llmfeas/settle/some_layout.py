@@ -7,8 +7,9 @@ from typing import Any
 
 from ..record import replace
 from ..request import parsed, recorded_origins
-from . import Resolution, lengths
+from . import lengths
 from .draft import Draft
+from .resolving import Resolution
 from .weighed import fitting_layout
 
 
