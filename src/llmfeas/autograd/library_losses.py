@@ -48,23 +48,20 @@ def _cut(recorder: Recorder, x: Tensor, width: int) -> Tensor:
     return view(x.storage, x.n, width, recorder.open(_whole_back, (x,)))
 
 
-def _probabilities(recorder: Recorder, logits: Tensor) -> Tensor:
-    """Of the tokens that are there, without their last place: a kernel that keeps the logits."""
+def loss_of_pairs(recorder: Recorder, logits: Tensor) -> Tensor:
+    """What a chosen text is likelier than a rejected one: probabilities of the tokens that are there, without their
+    last place, by a kernel that keeps the logits.
+    """
     cut = _cut(recorder, logits, logits.width)
     node = recorder.open(_whole_back, (cut,))
     recorder.keep(node, cut)
     return recorder.new(1, 4, node)
 
 
-def loss_of_pairs(recorder: Recorder, logits: Tensor) -> Tensor:
-    """What a chosen text is likelier than a rejected one."""
-    return _probabilities(recorder, logits)
-
-
 def loss_of_pairs_and_text(recorder: Recorder, logits: Tensor) -> Tensor:
     """The same, and the cross entropy of the chosen one."""
     text = _text(recorder, logits)
-    return recorder.new(1, 4, recorder.open(made, (text, _probabilities(recorder, logits))))
+    return recorder.new(1, 4, recorder.open(made, (text, loss_of_pairs(recorder, logits))))
 
 
 def _filled_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:

@@ -130,18 +130,13 @@ def _bytes_per_weight(scenario: Scenario) -> float:
 
 
 def _training(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
-    scenario, measured = estimate.scenario, measurement.measured
+    scenario = estimate.scenario
     speed = published_tokens_per_second(measurement, scenario)
     if speed is not None and isinstance(estimate.time, TrainingTime):
         found = estimate.time.tokens_per_second
         yield "training", "tokens_per_second", speed, found, naive_training_tokens_per_second(scenario)
     thumb = naive_training_bytes(scenario, _bytes_per_weight(scenario))
-    if measured.peak_bytes is not None:
-        yield "training-memory", "peak_bytes", measured.peak_bytes, _peak(measurement, estimate), thumb
-    if measured.peak_total_bytes is not None:
-        count = scenario.num_devices
-        total = _peak(measurement, estimate).scaled(count)
-        yield "training-memory", "peak_total_bytes", measured.peak_total_bytes, total, thumb * count
+    yield from _peaks("training-memory", measurement, estimate, thumb)
 
 
 def _inference(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
@@ -158,13 +153,7 @@ def _inference(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
         thumb, ours = naive_prefill_tokens_per_second(scenario), time.prefill_tokens_per_second
         yield "prefill", "prefill_tokens_per_second", measured.prefill_tokens_per_second, ours, thumb
     stored = per_weight * architecture_sums(scenario.model.architecture).parameters
-    thumb = naive_inference_bytes(scenario, stored)
-    if measured.peak_bytes is not None:
-        yield "inference-memory", "peak_bytes", measured.peak_bytes, _peak(measurement, estimate), thumb
-    if measured.peak_total_bytes is not None:
-        count = scenario.num_devices
-        ours = _peak(measurement, estimate).scaled(count)
-        yield "inference-memory", "peak_total_bytes", measured.peak_total_bytes, ours, thumb * count
+    yield from _peaks("inference-memory", measurement, estimate, naive_inference_bytes(scenario, stored))
     yield from _room(measurement, estimate)
     yield from _waits(measurement, estimate)
     size = measured.file_bytes or (measured.weights_bytes if scenario.quant != "none" else None)
@@ -215,12 +204,17 @@ def _both(measurement: Measurement, estimate: Estimate) -> Iterator[Part]:
         yield "flops", "executed_flop", measured.executed_flop, Range.exact(estimate.flops.hardware), None
 
 
-def _peak(measurement: Measurement, estimate: Estimate) -> Range:
-    """Our peak as the source counts it: what an allocator reports as allocated holds no context or library."""
-    peak = estimate.memory.peak_bytes
-    if measurement.memory_kind != "allocated":
-        return peak
-    return peak.shifted(-estimate.memory.components.get("runtime_bytes", 0.0)).at_least(0.0)
+def _peaks(kind: Kind, measurement: Measurement, estimate: Estimate, thumb: float) -> Iterator[Part]:
+    """The peak of one device, and of all together, as the source counts it: what an allocator reports as allocated
+    holds no context or library.
+    """
+    peak, measured, count = estimate.memory.peak_bytes, measurement.measured, estimate.scenario.num_devices
+    if measurement.memory_kind == "allocated":
+        peak = peak.shifted(-estimate.memory.components.get("runtime_bytes", 0.0)).at_least(0.0)
+    if measured.peak_bytes is not None:
+        yield kind, "peak_bytes", measured.peak_bytes, peak, thumb
+    if measured.peak_total_bytes is not None:
+        yield kind, "peak_total_bytes", measured.peak_total_bytes, peak.scaled(count), thumb * count
 
 
 def compared(measurement: Measurement) -> list[ComparedFigure]:

@@ -12,7 +12,7 @@ from ..errors import LlmfeasError, UsageError
 from ..importers.model_file import is_model_path
 from ..options import flag_of
 from ..ranges import Range
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..request import parsed
 from ..text import printable
 from .compare import comparisons, estimate_of
@@ -52,7 +52,7 @@ class LearnedRun(Published):
     figures: tuple[LearnedFigure, ...]
     problem: LlmfeasError | None
     """Why there are no figures."""
-    row: Mapping[str, Any] | None = hidden()
+    row: Mapping[str, Any] | None = hidden(default=None)
     """The measurement, as it would be kept."""
 
 
@@ -87,30 +87,14 @@ def learned(source: BinaryIO, name: str, given: Mapping[str, object], catalog: C
 
 
 def _run(run: LoggedRun, log: ReadLog, given: Mapping[str, Setting], name: str, catalog: Catalog) -> LearnedRun:
-    scenario: Mapping[str, Setting] = {}
+    found = LearnedRun(what=run.what, line=run.line, samples=run.samples, scenario={}, figures=(), problem=None)
     try:
         scenario = _scenario(run, log, given, catalog)
+        found = replace(found, scenario=scenario)
         row = {"scenario": scenario, "measured": dict(run.measured), "memory_kind": run.memory_kind}
-        figures = _figures(row, name)
+        return replace(found, figures=_figures(row, name), row=row)
     except LlmfeasError as error:
-        return LearnedRun(
-            what=run.what,
-            line=run.line,
-            samples=run.samples,
-            scenario=scenario,
-            figures=(),
-            problem=error,
-            row=None,
-        )
-    return LearnedRun(
-        what=run.what,
-        line=run.line,
-        samples=run.samples,
-        scenario=scenario,
-        figures=figures,
-        problem=None,
-        row=row,
-    )
+        return replace(found, problem=error)
 
 
 def _scenario(run: LoggedRun, log: ReadLog, given: Mapping[str, Setting], catalog: Catalog) -> dict[str, Setting]:
