@@ -151,6 +151,8 @@ def _by_tiers(search: Search, axes: Sequence[Axis], end: int) -> list[Way]:
                 ways += _sure_pairs(search, within)
         else:
             ways = _fewest(search, within)
+            if ways and not (_any_sure(ways) or is_followed(search.requested)):
+                ways += _sure_pairs(search, within)
             if not _any_sure(ways):
                 ways += [way for way in _leanest(search, within) if len(way.changes) <= MOST_TOGETHER]
         if len(ways) >= ENOUGH:
