@@ -14,8 +14,9 @@ from ..settle.formats import FEWER, bits
 from ..workload.serving import spills
 from .changes.axes import axes_of
 from .changes.change import Axis, Changes
-from .search import Search, Way
+from .search import Search
 from .selection import GAIN, worth_showing
+from .way import Way
 
 SHOWN = 2
 WORTH = 1.05

@@ -24,8 +24,9 @@ from ..timing.training import TrainingTime
 from .changes.axes import axes_of
 from .changes.change import Axis, tier_of, together
 from .remedies import nearest_ways
-from .search import Search, Way
+from .search import Search
 from .selection import worth_showing
+from .way import Way
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from .changes.axes import axes_of
 from .changes.change import AUTO, Axis, Changes, tier_of, together
 from .changes.change import change as make_change
 from .changes.hardware import OWN, devices_text, rented_groups
-from .search import Search, Way
+from .search import Search
 from .selection import HARDWARE, apart, pointless, worth_showing
+from .way import Way
 
 SHOWN = 3
 SHOWN_HARDWARE = 2
