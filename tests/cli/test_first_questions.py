@@ -61,7 +61,10 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("compare -m llama-3-8b -d rtx-4090 -d t4 -t inference --quant q4_k_m", 0, ("not Formats differ",)),
     ("plan -m llama-3-70b -d 'rx 6900 xt' -t inference", 0, ("Nothing has to change: 13.5 GiB, 1.54 tokens/s.",)),
     ("solve max-model -d rtx-4070ti -t inference", 0, ("Format Memory Tokens/s", "q4_k_m", "not was taken")),
-    ("solve max-model -d t4", 0, ("Format Memory Time", "--task inference asks for the largest to chat with")),
+    ("solve max-model -d t4", 0, ("Format Memory Tokens/s", "--task inference was taken, since no task was said")),
+    ("solve max-model -d t4 --tokens 1B", 0, ("Format Memory Time", "pre-training", "not was taken")),
+    # of models alike the newest, and where the largest may just do the largest that surely does
+    ("solve max-model -d rtx-4070ti -t qlora", 0, ("! phi-3-medium ", "✓ ", "not mythomax")),
     ("estimate -m llama-3-8b -d rtx-4090", 0, ("LoRA ✓", "--engine pytorch-liger")),
     ("estimate -m gpt2-xl -d 4070ti", 0, ("Full fine-tuning ✓", "Pre-training ✓", "not --offload all --tokens")),
     ("estimate -m bge-m3 -d rtx-4090", 0, ("Embedding ✓", "Pre-training in detail")),
@@ -254,6 +257,12 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         "solve min-devices -m llama-3.1-405b -d h100-sxm -t pretrain --tokens 15.6T --deadline 60d",
         0,
         ("Answer devices", "not none works", "not cp 1"),
+    ),
+    # no twice as many machines where fewer are in time
+    (
+        "plan -m llama-3.1-70b -d 64xh100-sxm -t pretrain --tokens 100B --deadline 7d",
+        0,
+        ("Change -d h100-sxm --num-devices", "misses the deadline", "not --num-devices 256", "not The search ended"),
     ),
     # one sentence for a file that is not there
     *((f"{command} nowhere.json", 3, ("nowhere.json: there is no such file. Check the path",)) for command in READERS),
