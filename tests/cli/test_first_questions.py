@@ -252,6 +252,9 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
             "there are 8. The product may be 1, 2, 4, 8.",
         ),
     ),
+    # a task that is typed as an option
+    ("estimate -m gpt2 -d t4 --qlora", 2, ("Here it is --task qlora.",)),
+    ("estimate -m gpt2 -d t4 --serve", 2, ("Here it is --task inference.",)),
     # as many devices as the largest machines have, and a layout without what is not divided
     (
         "solve min-devices -m llama-3.1-405b -d h100-sxm -t pretrain --tokens 15.6T --deadline 60d",
