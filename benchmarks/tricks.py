@@ -33,7 +33,7 @@ TRICKS = {
     ),
     "bounds before a trial is settled": (
         "answer",
-        "from llmfeas.planning.ways import Search\n"
+        "from llmfeas.planning.trials import Search\n"
         "Search.hopeless = lambda self, changes: False\nSearch.runs = lambda self, changes: True",
     ),
     "a question kept up to its batch": ("sweep", UNKEPT.format(room="settle", name="_settled")),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .objectives import OBJECTIVES
+from .options import BY_NAME
 from .record import dataclass
 
 
@@ -109,7 +110,10 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
 
 def _table() -> dict[str, Ours]:
     rows = ((names, Ours((ours,), ours) if isinstance(ours, str) else ours) for names, ours in _ROWS)
-    return {name: ours for names, ours in rows for name in names.split()}
+    task = BY_NAME["task"]
+    tasks = {**{name: name for name in task.choices}, **task.synonyms}
+    asked = {name: Ours(("--task",), f"--task {ours}") for name, ours in tasks.items()}
+    return {**asked, **{name: ours for names, ours in rows for name in names.split()}}
 
 
 ELSEWHERE: Mapping[str, Ours] = _table()

@@ -102,6 +102,14 @@ def as_bug(error: BaseException) -> BugError:
     return BugError("bug", f"this is a bug of llmfeas ({what}).", hint)
 
 
+def unreadable(
+    path: str, error: Exception, *, code: str = "file-unreadable", hint: str = "Check the path."
+) -> DataError:
+    """The error of a file that cannot be read."""
+    what = "there is no such file" if isinstance(error, FileNotFoundError) else f"cannot be read: {reason_of(error)}"
+    return DataError(code, f"{printable(path, 200)}: {what}", hint)
+
+
 def unwritable(path: str, error: Exception) -> UsageError:
     """The error of an output that cannot be written."""
     name = path if path == "standard output" else repr(printable(path, 80))

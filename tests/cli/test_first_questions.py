@@ -12,6 +12,9 @@ from collections.abc import Callable
 import pytest
 from command_line import Outcome
 
+READERS = ("sweep", "check", "learn", "diff nowhere.json", "estimate -m gpt2 -d t4 --catalog")
+"""Commands that read a file, without its name."""
+
 QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     # one notion of feasible: the automatic batch is the largest that surely fits
     ("estimate -m llama-3-8b -d rtx-4090 -t qlora", 0, ("✓ feasible", "2 x 2048 tokens", "23.4 GiB usable of 24 GiB")),
@@ -58,7 +61,10 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("compare -m llama-3-8b -d rtx-4090 -d t4 -t inference --quant q4_k_m", 0, ("not Formats differ",)),
     ("plan -m llama-3-70b -d 'rx 6900 xt' -t inference", 0, ("Nothing has to change: 13.5 GiB, 1.54 tokens/s.",)),
     ("solve max-model -d rtx-4070ti -t inference", 0, ("Format Memory Tokens/s", "q4_k_m", "not was taken")),
-    ("solve max-model -d t4", 0, ("Format Memory Time", "--task inference asks for the largest to chat with")),
+    ("solve max-model -d t4", 0, ("Format Memory Tokens/s", "--task inference was taken, since no task was said")),
+    ("solve max-model -d t4 --tokens 1B", 0, ("Format Memory Time", "pre-training", "not was taken")),
+    # of models alike the newest, and where the largest may just do the largest that surely does
+    ("solve max-model -d rtx-4070ti -t qlora", 0, ("! phi-3-medium ", "✓ ", "not mythomax")),
     ("estimate -m llama-3-8b -d rtx-4090", 0, ("LoRA ✓", "--engine pytorch-liger")),
     ("estimate -m gpt2-xl -d 4070ti", 0, ("Full fine-tuning ✓", "Pre-training ✓", "not --offload all --tokens")),
     ("estimate -m bge-m3 -d rtx-4090", 0, ("Embedding ✓", "Pre-training in detail")),
@@ -212,6 +218,60 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("estimate -m gpt2 -d t4 --users 3", 2, ("--concurrency",)),
     ("estimate -m gpt2 -d t4 --learning-rate 1e-4", 2, ("changes neither memory nor time", "not Did you mean")),
     ("estimate -m gpt2 -d t4 --epochs 3", 2, ("--epochs is about --examples or --data-size",)),
+    # what nobody asked for, and no one card does, is told in a line; a chat that does not fit says in which format
+    (
+        "estimate -m llama-3.1-8b -d rtx-4070ti",
+        0,
+        ("Pre-training ✗", "In full --task says which", "not To make it work", "not gb200"),
+    ),
+    ("estimate -m phi-4 -d jetson-orin-nano", 0, ("Chat ✗ does not fit: q4_k_m needs", "not would make it fit")),
+    ("estimate -m gemma-2-9b -d kaggle-2xt4", 0, ("Would take", "not free hours")),
+    ("estimate -m gemma-2-2b -d kaggle-tpu-v5e-8 -t pretrain", 0, ("weeks of the 20 free hours",)),
+    # adapters on a base in 4 bits under the engine that the same screen names where no task is said
+    ("estimate -m llama-3.1-8b -d rtx-4070ti -t lora", 0, ("To make it work --engine unsloth --task qlora ✓",)),
+    ("plan -m llama-3.1-8b -d rtx-4070ti -t lora", 0, ("Change --engine unsloth --task qlora ✓",)),
+    # the main memory that a verdict hangs on
+    ("estimate -m qwen3-32b -d rtx-4070ti -t inference", 0, ("32 GiB of main memory in the computer (--host-memory)",)),
+    ("estimate -m qwen3-8b -d rtx-4070ti -t inference", 0, ("not (--host-memory)",)),
+    # no way shortens the requests that were described
+    (
+        "estimate -m deepseek-v3 -d 16xh200 -t inference --engine sglang --prompt 4000 --output 1000"
+        " --concurrency 512 --disaggregate 8:8",
+        0,
+        ("To make it work", "--concurrency 128 ✓", "not a shorter context"),
+    ),
+    # a slip of the hand is no engine; a name that is like none is a plain one
+    ("estimate -m llama-3-8b -d h100 -t inference --engine vlllm", 2, ("unknown engine 'vlllm'. Did you mean 'vllm'",)),
+    ("estimate -m llama-3-8b -d h100 -t inference --engine myserver", 0, ("taken as a plain one",)),
+    ("estimate -m gpt2 -d h100 --tp 3", 2, ("tp 3 needs 3 devices, or a multiple of that, and there is 1.",)),
+    (
+        "estimate -m gpt2 -d 8xh100 --tp 2 --pp 3",
+        2,
+        (
+            "tp 2 x pp 3 needs 6 devices",
+            "there are 8. The product may be 1, 2, 4, 8.",
+        ),
+    ),
+    # a task that is typed as an option
+    ("estimate -m gpt2 -d t4 --qlora", 2, ("Here it is --task qlora.",)),
+    ("estimate -m gpt2 -d t4 --serve", 2, ("Here it is --task inference.",)),
+    # as many devices as the largest machines have, and a layout without what is not divided
+    (
+        "solve min-devices -m llama-3.1-405b -d h100-sxm -t pretrain --tokens 15.6T --deadline 60d",
+        0,
+        ("Answer devices", "not none works", "not cp 1"),
+    ),
+    # no twice as many machines where fewer are in time
+    (
+        "plan -m llama-3.1-70b -d 64xh100-sxm -t pretrain --tokens 100B --deadline 7d",
+        0,
+        ("Change -d h100-sxm --num-devices", "misses the deadline", "not --num-devices 256", "not The search ended"),
+    ),
+    # one sentence for a file that is not there
+    *((f"{command} nowhere.json", 3, ("nowhere.json: there is no such file. Check the path",)) for command in READERS),
+    # a list of names is cut, never a name
+    ("models show llama-3.1-8b", 0, ("and 12 more (--json)",)),
+    ("devices show rtx-4070ti", 0, ("techpowerup (memory",)),
 )
 
 

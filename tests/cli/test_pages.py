@@ -12,6 +12,7 @@ import pytest
 
 import llmfeas
 from llmfeas.catalog.store import catalog
+from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.curves import memory_over_length, speed_over_batch
 from llmfeas.render import html, svg
 from llmfeas.render.curves import further
@@ -142,6 +143,32 @@ def test_every_picture_stands_alone_and_says_in_words_what_it_shows() -> None:
     shown = (*pictures(cluster.to_dict()), *pictures(ranking.to_dict()))
     assert [picture.name for picture in shown] == ["memory", "layout", "devices"]
     stand_alone(shown)
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (
+            {"device": "16xh100-sxm", "task": "finetune", "pp": 2},
+            "8 data-parallel ranks of this side by side, pipeline 2",
+        ),
+        ({"device": "16xh100-sxm", "task": "finetune", "tp": 8, "pp": 2}, "tensor parallel 8, pipeline 2"),
+        (
+            {"device": "8xh100-sxm", "task": "inference", "tp": 2, "pp": 1},
+            "4 copies of this side by side, tensor parallel 2",
+        ),
+        (
+            {"model": "qwen3-30b-a3b", "device": "8xh100-sxm", "task": "inference", "tp": 1, "pp": 1, "ep": 8},
+            "8 data-parallel ranks of this side by side, expert parallel 8",
+        ),
+    ],
+    ids=str,
+)
+def test_a_cluster_is_copies_only_where_each_holds_the_whole_model(ask: dict[str, object], said: str) -> None:
+    found = bare_answer({"model": "llama-3-8b", **ask}).to_dict()
+    layout = next(picture for picture in pictures(found) if picture.name == "layout")
+    count = str(ask["device"]).split("x")[0]
+    assert layout.summary == f"{count} devices: {said}."
 
 
 @pytest.mark.parametrize(

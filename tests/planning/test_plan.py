@@ -15,7 +15,7 @@ from llmfeas.planning.answer import answer, bare_answer
 from llmfeas.planning.changes.axes import axes_of
 from llmfeas.planning.launch import launcher, prepared
 from llmfeas.planning.plan import MOST_CHANGES, Plan, pins, plan
-from llmfeas.planning.ways import Search, settings_of
+from llmfeas.planning.trials import Search, settings_of
 from llmfeas.planning.writable import is_written
 from llmfeas.settle import resolution
 

@@ -11,7 +11,7 @@ from llmfeas.feasibility.bounds import cost_lower_bound
 from llmfeas.planning import search as searches
 from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.plan import plan
-from llmfeas.planning.ways import MOST_WORK, Search
+from llmfeas.planning.trials import MOST_WORK, Search
 from llmfeas.render.plan import report
 from llmfeas.render.table import rendered
 from llmfeas.settle import before_layout, resolution

@@ -240,7 +240,7 @@ def test_no_word_of_a_long_rung_is_broken() -> None:
 
     found = answer({"model": "qwen3-30b-a3b", "device": "rtx-4070ti", "task": "inference"}, remedies=False)
     shown = rendered(report_of(found, found.to_dict()), 60)
-    assert shown.replace(GLUE, " ").count("of main memory") == 2
+    assert shown.replace(GLUE, " ").count("of main memory") == 3
 
 
 @pytest.mark.parametrize(("code", "said"), [("fused", "a framework's fused kernels"), ("public", "public code;")])

@@ -149,8 +149,8 @@ def test_what_is_odd_is_warned_of(request_: dict[str, object], code: str) -> Non
         ({"seq_len": 2048}, "beyond-positions", "1024"),
         ({"model": "llama-2-7b", "task": "inference", "context": 100, "prompt": 200}, "contradiction", "--context 712"),
         ({"device": "8xh100-sxm", "num_devices": 4}, "contradiction", "8 devices"),
-        ({"device": "8xh100-sxm", "tp": 3}, "impossible-layout", "does not divide"),
-        ({"model": "llama-2-7b", "device": "8xh100-sxm", "pp": 64}, "impossible-layout", "does not divide"),
+        ({"device": "8xh100-sxm", "tp": 3}, "impossible-layout", "or a multiple of that"),
+        ({"model": "llama-2-7b", "device": "8xh100-sxm", "pp": 64}, "impossible-layout", "or a multiple of that"),
         ({"model": "gpt2", "device": "16xh100-sxm", "pp": 16}, "impossible-layout", "12 layers"),
         ({"model": "gpt2", "device": "8xh100-sxm", "ep": 2}, "impossible-layout", "no experts"),
         (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..contract import Published, published
-from ..errors import DataError, reason_of
+from ..errors import DataError, unreadable
 from ..feasibility.result import SCHEMA
 from ..record import dataclass, replace
 from ..text import printable
@@ -65,7 +65,7 @@ def stored_estimate(path: str) -> Stored:
         with Path(path).open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        raise DataError("file-unreadable", f"cannot read {name}: {reason_of(error)}.", "Check the path.") from None
+        raise unreadable(path, error) from None
     if len(raw) > MAX_BYTES:
         raise DataError("file-too-large", f"{name}: larger than {MAX_BYTES // 10**6} MB", "Is it an estimate?")
     try:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..contract import envelope
-from ..errors import DataError, UsageError, reason_of
+from ..errors import DataError, UsageError, unreadable
 from ..record import replace
 from ..text import printable
 from ..units import MIB
@@ -174,12 +174,11 @@ def _text(source: str) -> bytes:
             with Path(source).open("rb") as stream:
                 text = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        message = f"cannot read {printable(source, 80)!r}: {reason_of(error)}."
         from ..planning.launch import LAUNCHERS
 
         named = source.lower() in LAUNCHERS
         hint = f"An engine stands behind --engine: --engine {source}." if named else "Check the path; - is stdin."
-        raise DataError("file-unreadable", message, hint) from None
+        raise unreadable(source, error, hint=hint) from None
     if len(text) > MAX_BYTES:
         raise DataError("too-large", f"the recipe is longer than {MAX_BYTES:,} bytes.", "Is it a plan's JSON?")
     return text

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from ..contract import Note, envelope, given
-from ..errors import DataError, UsageError, reason_of
+from ..errors import UsageError, unreadable
 from ..text import printable
 from .parameters import Command, Grouped, Output, outputs, paths, settings
 from .wanted import said
@@ -89,9 +89,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
         with path.open("rb") as source:
             yield source
     except (OSError, ValueError) as error:
-        raise DataError(
-            "cannot-read", f"cannot read {printable(name, 80)!r}: {reason_of(error)}.", "Check the path."
-        ) from None
+        raise unreadable(name, error, code="cannot-read") from None
 
 
 KEEP = "Keep what was measured as your own, in the user's folder; it narrows further answers for that machine."

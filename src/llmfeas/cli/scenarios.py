@@ -11,7 +11,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, cast
 
-from ..errors import DataError, reason_of
+from ..errors import DataError, unreadable
 from ..record import dataclass
 from ..text import printable
 from ..units import json_integer
@@ -79,8 +79,7 @@ def _opened(path: str) -> BufferedReader:
     try:
         return Path(path).open("rb")
     except (OSError, ValueError) as error:
-        problem = f"cannot read {printable(path, 80)!r}: {reason_of(error)}."
-        raise DataError("file-unreadable", problem, "Check the path.") from None
+        raise unreadable(path, error) from None
 
 
 def _from_lines(first: bytes, stream: BufferedReader) -> Iterator[list[Item | ScenarioLine]]:

@@ -107,10 +107,7 @@ def time_verdict(scenario: Scenario, total_seconds: Range | None) -> tuple[str, 
             return "over_deadline", [Note("over-deadline", text), *notes]
         return "ok", notes
     if expected > IMPRACTICAL_SECONDS:
-        return "impractical", [
-            Note("impractical", f"would take {format_duration(expected)}, more than 3 years"),
-            *notes,
-        ]
+        return "impractical", [Note("impractical", f"would take {format_duration(expected)}, more than 3 years")]
     return "not_asked", notes
 
 

@@ -15,7 +15,8 @@ from ..workload.serving import spills
 from .changes.axes import axes_of
 from .changes.change import Axis, Changes
 from .selection import GAIN, worth_showing
-from .ways import Search, Way
+from .trials import Search
+from .way import Way
 
 SHOWN = 2
 WORTH = 1.05

@@ -25,7 +25,8 @@ from .changes.axes import axes_of
 from .changes.change import Axis, tier_of, together
 from .remedies import nearest_ways
 from .selection import worth_showing
-from .ways import Search, Way
+from .trials import Search
+from .way import Way
 
 
 @dataclass(frozen=True, slots=True)

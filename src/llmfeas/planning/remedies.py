@@ -15,7 +15,8 @@ from .changes.change import AUTO, Axis, Changes, tier_of, together
 from .changes.change import change as make_change
 from .changes.hardware import OWN, devices_text, rented_groups
 from .selection import HARDWARE, apart, pointless, worth_showing
-from .ways import Search, Way
+from .trials import Search
+from .way import Way
 
 SHOWN = 3
 SHOWN_HARDWARE = 2
@@ -151,6 +152,8 @@ def _by_tiers(search: Search, axes: Sequence[Axis], end: int) -> list[Way]:
                 ways += _sure_pairs(search, within)
         else:
             ways = _fewest(search, within)
+            if ways and not (_any_sure(ways) or is_followed(search.requested)):
+                ways += _sure_pairs(search, within)
             if not _any_sure(ways):
                 ways += [way for way in _leanest(search, within) if len(way.changes) <= MOST_TOGETHER]
         if len(ways) >= ENOUGH:

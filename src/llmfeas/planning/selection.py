@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .ways import Way
+from .way import Way
 
 GAIN = 1.5
 """More or harsher changes must make a way so many times faster or cheaper to be worth showing."""

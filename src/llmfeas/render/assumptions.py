@@ -172,6 +172,10 @@ JUDGED = {"unmeasured-speed": "speed", "unmeasured-memory": "memory"}
 """Warnings that say whose range is only judgement."""
 
 
+MUCH = 0.1
+"""From this share on what is used of a machine's main memory makes one ask how much there is."""
+
+
 CODES = {
     "fused": "Training runs a framework's fused kernels; public code holds more in memory.",
     "patched": "Training runs the model's public code with a library's kernels in it.",
@@ -181,10 +185,12 @@ CODES = {
 """Whose code a training is taken to run."""
 
 
-def assumptions(inputs: Json, warnings: Iterable[Json] = (), memory: str = "fits", code: str | None = None) -> Topic:
+def assumptions(
+    inputs: Json, warnings: Iterable[Json] = (), memory: str = "fits", code: str | None = None, on_host: float = 0.0
+) -> Topic:
     """What nobody gave, and what ranges mean; `--explain` shows each value with its origin.
 
-    `memory`: what the verdict says of it; `code`: whose a training runs.
+    `memory`: what the verdict says of it; `code`: whose a training runs; `on_host`: bytes in main memory of a machine.
     """
     names = [name.replace("_", "-") for name, _, _ in _assumed(inputs) if name in SHOWN_ABOVE]
     listed = f"{', '.join(glued(name) for name in names)}, as above" if names else "nothing that is shown above"
@@ -193,7 +199,13 @@ def assumptions(inputs: Json, warnings: Iterable[Json] = (), memory: str = "fits
     sure = memory == "fits" and "may-spill" not in codes
     host = "may-spill" in codes
     said = [CODES[code]] if code in CODES else []
-    sentences = (*said, *_left_free(inputs), *_chosen_to_fit(inputs, sure=sure, host=host), text)
+    sentences = (
+        *said,
+        *_left_free(inputs),
+        *_beside(inputs, on_host),
+        *_chosen_to_fit(inputs, sure=sure, host=host),
+        text,
+    )
     return Topic(label="Assumed", paragraphs=lines_of(sentences, "dim"))
 
 
@@ -216,6 +228,13 @@ def _left_free(inputs: Json) -> Iterator[str]:
     if limit.get("value") and limit["origin"] != "given":
         size, whole = (glued(format_bytes(inputs[name]["value"])) for name in ("wired_limit", "memory"))
         yield f"macOS 26 and newer let the GPU have {size} of {whole} (--wired-limit)."
+
+
+def _beside(inputs: Json, on_host: float) -> Iterator[str]:
+    """Yield the main memory that a machine is taken to have, where a good part of it is used."""
+    host, limit = inputs.get("host_memory", {}), inputs.get("wired_limit", {})
+    if host.get("origin") == "default" and on_host > MUCH * host["value"] and not limit.get("value"):
+        yield f"{glued(format_bytes(host['value']))} of main memory in the computer (--host-memory)."
 
 
 def _chosen_to_fit(inputs: Json, *, sure: bool, host: bool) -> Iterator[str]:

@@ -14,6 +14,9 @@ NOTES = ("notes", "sources", "unverified", "doubts")
 SILENT = (None, "", "none", False, 0)
 """Values of a field that say nothing to a person."""
 
+MANY = 4
+"""Items of a list that are shown."""
+
 
 def entry(title: str, fields: Mapping[str, object], remarks: Sequence[str] = ()) -> Report:
     """One entry: every field that says something by its dotted name, then its notes and sources."""
@@ -44,7 +47,9 @@ def _fields(value: object, path: str) -> Iterator[tuple[str, str]]:
             yield path, "; ".join(f"{name} {text}" for name, text in _fields(item, "") if text)
     elif isinstance(value, list | tuple):
         if value:
-            yield path, ", ".join(_scalar(item) for item in value)
+            more = (f"and {len(value) - MANY} more (--json)",) if len(value) > MANY + 1 else ()
+            shown = value[:MANY] if more else value
+            yield path, ", ".join((*(_scalar(item) for item in shown), *more))
     elif value not in SILENT:
         yield path, _scalar(value)
 

@@ -58,11 +58,11 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
         *_reasons(result["verdict"]),
         *(_figures(inputs, result) if in_full else ()),
         None if uses else ladder_topic(result["ladder"], inputs),
-        _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses) if ways else None,
+        _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses) if ways and in_full else None,
         ways_topic("To go faster", result.get("faster", [])) if ways else None,
-        None if in_full else _asked_for(inputs["task"]["value"]),
+        None if in_full else IN_FULL,
         _machine(result.get("memory_sizes"), told=not uses),
-        assumptions(inputs, envelope["warnings"], result["verdict"]["memory"], result["memory"].get("code")),
+        _assumptions(envelope),
         _warnings([note for note in envelope["warnings"] if not uses or note["code"] != "option-unused"]),
     )
     blocks = tuple(section for section in sections if section is not None)
@@ -74,6 +74,14 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
     return Report(title=title, blocks=(uses_topic(uses, inputs["num_devices"]["value"]), detail, *blocks))
 
 
+def _assumptions(envelope: Json) -> Topic:
+    inputs, result = envelope["inputs"], envelope["result"]
+    memory = result["memory"]
+    on_host = _on_host(inputs, memory)
+    return assumptions(inputs, envelope["warnings"], result["verdict"]["memory"], memory.get("code"), on_host)
+
+
+IN_FULL = Topic(label="In full", paragraphs=lines_of(("--task says which: its figures, and what would make it work.",)))
 MACHINE = {"model", "device", "num_devices", "memory", "host_memory", "reserve"}
 """Settings that say what is asked about, not what is done with it."""
 
@@ -85,10 +93,6 @@ def _is_of_use(uses: Sequence[Json], inputs: Json) -> bool:
     return inputs["task"]["value"] in works or any(
         entry["origin"] == "given" and name not in MACHINE for name, entry in inputs.items()
     )
-
-
-def _asked_for(task: str) -> Topic:
-    return Topic(label="In full", paragraphs=lines_of((f"--task {task} shows its memory, computation and energy.",)))
 
 
 def _figures(inputs: Json, result: Json) -> Iterator[Topic | None]:
@@ -135,11 +139,15 @@ def _memory(inputs: Json, memory: Json) -> Topic:
     if memory.get("parts"):
         lines = [_on_part(part) for part in memory["parts"]]
     if memory["host_bytes"]:
-        on_host = memory["host_bytes"] * devices_of_machine(inputs)
-        lines.append(f"and {glued(format_bytes(on_host))} of the computer's main memory")
+        lines.append(f"and {glued(format_bytes(_on_host(inputs, memory)))} of the computer's main memory")
     worst = " of the fullest device" if memory.get("parts") else ""
     lines.append(f"at the peak{worst}, {MOMENTS.get(memory['peak_moment'], memory['peak_moment'])}:")
     return Topic(label="Memory", paragraphs=lines_of(lines), bars=_components(memory))
+
+
+def _on_host(inputs: Json, memory: Json) -> float:
+    """Bytes in the main memory of one machine."""
+    return float(memory["host_bytes"] or 0.0) * devices_of_machine(inputs)
 
 
 def _on_part(part: Json) -> str:

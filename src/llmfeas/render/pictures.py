@@ -100,10 +100,13 @@ def cluster(inputs: Json, sheet: Sheet = WIDE) -> Picture | None:
     more = " (the first are shown)" if columns < across or rows < down else ""
     marks.append(text(80, 38, f"{across} pipeline stages{more}" if across > 1 else "all layers"))
     marks.append(text(10, 68, f"{down} devices" if down > 1 else "1 device"))
-    parts = [f"tensor parallel {size['tp']}", f"pipeline {across}", f"context {size['cp']}", f"experts {size['ep']}"]
     below = 50 + rows * 30 + 24
-    side_by_side = f"{copies} {'copies' if copies > 1 else 'copy'} of this side by side"
-    words = f"{side_by_side}, {size['num_devices']} devices in all: {', '.join(parts)}"
+    # ranks that train, or share experts, are no copies of the model
+    whole = inputs["task"]["value"] == "inference" and size["ep"] == 1
+    beside = [f"{copies} {'copies' if whole else 'data-parallel ranks'} of this side by side"] if copies > 1 else []
+    names = (("tp", "tensor parallel"), ("pp", "pipeline"), ("cp", "context parallel"), ("ep", "expert parallel"))
+    parts = beside + [f"{words} {size[name]}" for name, words in names if size[name] > 1]
+    words = f"{size['num_devices']} devices: {', '.join(parts)}"
     described, end = paragraph(80 if sheet is WIDE else 10, below, words, sheet)
     marks += described
     return Picture("layout", "How the devices divide the model", f"{words}.", end + 16, tuple(marks), sheet.width)

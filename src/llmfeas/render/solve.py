@@ -99,6 +99,8 @@ def _pairs(answer: Json) -> Iterator[Pair]:
 
 def _written(name: str, value: Any, answer: Json) -> str:
     """A figure of an answer in the unit that its name says."""
+    if name == "layout":
+        value = {key: size for key, size in value.items() if key == "dp" or size > 1} or value
     if isinstance(value, Mapping):
         parts = (f"{key.replace('_', ' ')} {_written(key, inner, value)}" for key, inner in value.items())
         return ", ".join(glued(part) for part in parts)

@@ -31,7 +31,8 @@ def _line(use: Json) -> tuple[Phrase, ...]:
     if verdict["memory"] == "exceeds":
         reasons = {reason["code"]: reason["message"] for reason in verdict["reasons"]}
         short = "host-memory-exceeds" in reasons and "memory-exceeds" not in reasons
-        text = f" {words[0]}: {glued('needs more main memory' if short else f'needs {peak}')}"
+        needs = glued(f"needs {'more main memory' if short else peak}")
+        text = f" {words[0]}: {' '.join((*_format(use), needs))}"
         part = use.get("part")
         enough = (Phrase(f"; enough: {flags(part)}", "dim"),) if part else ()
         return sign, Phrase(text), *enough
@@ -41,12 +42,15 @@ def _line(use: Json) -> tuple[Phrase, ...]:
 
 def _weights(use: Json) -> tuple[str, ...]:
     """In what the weights of a chat are stored, and how many layers are on the device if not all."""
-    if use["task"] != "inference" or not use["quant"]:
-        return ()
     layers, experts = use["gpu_layers"], use["n_cpu_moe"]
     kept = glued(f", {layers} layers on the device") if layers else ""
     moved = glued(f", experts of {experts} layers in main memory") if experts else ""
-    return (glued(printable(use["quant"], 40)) + kept + moved,)
+    return tuple(name + kept + moved for name in _format(use))
+
+
+def _format(use: Json) -> tuple[str, ...]:
+    """In what the weights of a chat are stored, if not as published."""
+    return (glued(printable(use["quant"], 40)),) if use["task"] == "inference" and use["quant"] else ()
 
 
 def _speed(use: Json) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from ..catalog.named import engine_named
 from ..catalog.quantization import StoredWeights
 from ..catalog.serving_pool import release
 from ..catalog.store import Catalog
-from ..errors import DataError, UsageError
+from ..errors import DataError, UsageError, did_you_mean
 from ..options import flag_of
 from ..text import printable
 from .cache import asks_for_blocks
@@ -31,6 +31,8 @@ MANY_DEVICES = 64
 """Above this count training runs on a tuned engine where nobody says which."""
 READER = "sentence-transformers"
 """What people take for a model that reads texts and writes none."""
+MISTYPED = 0.8
+"""From this likeness on a name that is not known is a known one with a slip of the hand (`difflib`)."""
 PLACES = ("gpu_layers", "n_cpu_moe")
 """Settings of what the host computes."""
 OWN = (*PLACES, "ubatch")
@@ -253,7 +255,7 @@ def _known(draft: Draft, engine: Engine, catalog: Catalog) -> None:
     """Warn of an engine that the catalog does not know.
 
     Raises:
-        UsageError: where a known one does not do the task.
+        UsageError: where a known one does not do the task, or one that is not known reads like a known one.
         DataError: where its record names what there is not.
     """
     # a wheel's own were checked when it was built
@@ -268,9 +270,11 @@ def _known(draft: Draft, engine: Engine, catalog: Catalog) -> None:
     if engine.id not in catalog.engines:
         from difflib import get_close_matches
 
-        near = get_close_matches(engine.id[:40], list(catalog.engines), n=2)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        draft.warn("unknown-engine", f"engine '{printable(engine.id, 40)}' is not known: taken as a plain one{hint}")
+        name = printable(engine.id, 40)
+        near = get_close_matches(engine.id[:40], list(catalog.engines), n=2, cutoff=MISTYPED)
+        if near:
+            raise UsageError("unknown-engine", f"unknown engine '{name}'", did_you_mean(near), near)
+        draft.warn("unknown-engine", f"engine '{name}' is not known: taken as a plain one")
 
 
 def _cluster_engine(draft: Draft, model: Model, device: Device, catalog: Catalog) -> str | None:

@@ -46,7 +46,7 @@ def implied_task(given: Mapping[str, Any], asked: Iterable[str], catalog: Catalo
     task = next((task for task in ORDER if task in able), "pretrain")
     if task == "pretrain":
         return None
-    why = next(name for name in names if "pretrain" not in _tasks(name, given.get(name), catalog))
+    why = next(name for name in names if "pretrain" not in tasks_of(name, given.get(name), catalog))
     what = f"--engine {given[why]}" if why == "engine" else flag_of(why)
     return task, Note("task-implied", f"{what} is not about pre-training: --task {task} was taken")
 
@@ -58,10 +58,10 @@ DECIDED_BY_VALUE = ("engine", "quant", "loss")
 @lru_cache(maxsize=512)
 def _able(names: tuple[str, ...], values: tuple[Any, ...], catalog: Catalog) -> frozenset[str]:
     """The tasks to which all of these settings mean something."""
-    return EVERY_TASK.intersection(*(_tasks(name, value, catalog) for name, value in zip(names, values, strict=True)))
+    return EVERY_TASK.intersection(*(tasks_of(name, value, catalog) for name, value in zip(names, values, strict=True)))
 
 
-def _tasks(name: str, value: Any, catalog: Catalog) -> frozenset[str]:
+def tasks_of(name: str, value: Any, catalog: Catalog) -> frozenset[str]:
     """The tasks to which a setting with a value means something."""
     if name == "engine":
         does = catalog.tables.engine(engine_named(str(value), catalog)).does

@@ -71,9 +71,11 @@ def check_layout(scenario: Scenario) -> None:
     if tp == pp == cp == ep == scenario.interleave == 1:
         return
     if n % (tp * pp * cp):
+        parts = " x ".join(f"{name} {size}" for name, size in (("tp", tp), ("pp", pp), ("cp", cp)) if size > 1)
+        there = f"there are {n}" if n > 1 else "there is 1"
         raise _refusal(
-            f"tp {tp} x pp {pp} x cp {cp} = {tp * pp * cp} does not divide {n} devices",
-            f"the product may be {_listed(divisors(n, n))}",
+            f"{parts} needs {tp * pp * cp} devices, or a multiple of that, and {there}",
+            f"the product may be {_listed(divisors(n, n))}" if n > 1 else "--num-devices says how many there are",
         )
     sizes = tensor_parallel_sizes(architecture, max(tp, 1024))
     if tp not in sizes:

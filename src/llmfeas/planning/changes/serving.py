@@ -205,16 +205,15 @@ def experts_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 
 
 def context_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield shorter contexts, down to 1024 tokens; of a server that is followed no shorter ones than its requests."""
+    """Yield shorter contexts, down to 1024 tokens; none shorter than the requests that were described."""
     scenario = estimate.scenario
     context, least = scenario.context or 0, 1024
-    if is_followed(scenario):
+    if is_followed(scenario) or scenario.was_given("prompt"):
         least = max(least, scenario.prompt + (scenario.output or 0))
     while scenario.task == "inference" and context > least:
         context = max(least, context // 2)
-        prompt = {"prompt": min(scenario.prompt, context)} if scenario.was_given("prompt") else {}
         kind = "context-short" if context * FEW < (scenario.context or 0) else "context"
-        yield change(scenario, kind, {"context": context, **prompt})
+        yield change(scenario, kind, {"context": context})
 
 
 def layers_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:

@@ -8,6 +8,7 @@ from math import floor, log10
 from ...catalog.backend import default_engine
 from ...catalog.device import FULL_PRECISION, NARROW
 from ...catalog.store import Catalog
+from ...feasibility.bounds import memory_lower_bound
 from ...feasibility.result import Estimate
 from ...feasibility.verdict import IMPRACTICAL_SECONDS
 from ...optimizers import OPTIMIZERS
@@ -183,9 +184,13 @@ def _rounded_down(count: float) -> float:
 
 
 def _held_fits(estimate: Estimate) -> bool:
-    """Whether there is room for what the step holds throughout, so that only what comes and goes is too much."""
-    memory = estimate.memory
+    """Whether there is room for what the step holds throughout, so that only what comes and goes is too much; for
+    adapters on a base in 4 bits, which may be the other half of a way.
+    """
+    scenario, memory = estimate.scenario, estimate.memory
     held = sum(memory.components.get(name, 0.0) for name in ("weights_bytes", "optimizer_bytes"))
+    if scenario.method == "lora":
+        held = memory_lower_bound({"task": "qlora"}, scenario)
     return held < (memory.usable_bytes or 0.0)
 
 

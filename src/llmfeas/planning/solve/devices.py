@@ -23,8 +23,11 @@ from .answer import (
     outcome,
 )
 from .fleet import LAYOUT, asks_for_load, fewest_devices, follows
-from .lots import MOST
 
+MOST = 131_072
+"""Devices of the largest machines that train one model."""
+FINEST = 512
+"""Into no more parts a count is divided to find the fewest devices."""
 FAR = 1.25
 """Where a job is late by more than this factor, counts up to its root times as many are late too: no job gains more
 than its devices, and the root leaves room for batches that divide better and for the engine that people take on many.
@@ -70,7 +73,8 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
         if result is None or not _spared(request, count, result, catalog):
             result = estimated({**request, "num_devices": count}, catalog)
             if _alone(result):
-                return _fewest(request, _between(request, node, count, result, catalog), node, result, catalog)
+                step = _step(node, count)
+                return _fewest(request, _between(request, step, count, result, catalog), step, result, catalog)
             if result is not None and result.verdict.software == "unsupported":
                 beyond = {"num_devices": count, **outcome({**request, "num_devices": count}, catalog)}
                 return Answer("min-devices", {"num_devices": None}, None, beyond, ("more devices do not help",))
@@ -83,6 +87,11 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
     elif result is not None and result.memory.verdict == "exceeds":
         text += ": what each holds at once is not divided among them; 'llmfeas plan' names what else could change"
     return Answer("min-devices", {"num_devices": None}, None, last, (text,))
+
+
+def _step(node: int, most: int) -> int:
+    """Devices between two counts that are tried: one machine, or whole ones that are a small part of them all."""
+    return node * max(1, most // (FINEST * node))
 
 
 def _spared(request: Request, count: int, tried: Estimate, catalog: Catalog) -> bool:

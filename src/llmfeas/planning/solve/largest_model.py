@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
+
 from ...catalog.architecture import Model
 from ...catalog.joined import Joined
 from ...catalog.store import Catalog
@@ -11,6 +14,7 @@ from ...feasibility.core import is_feasible
 from ...feasibility.software import software_support
 from ...settle import Resolution, before_layout, resolution
 from ...settle.some_layout import that_fits
+from ...settle.task import tasks_of
 from ...timing.training import training_time
 from ...workload.parameters import parameters
 from ...workload.serving import spills
@@ -19,14 +23,16 @@ from .answer import Answer, Request, estimated, outcome, without
 from .fleet import LAYOUT
 
 SHOWN = 10
-UNSAID = "--task pretrain was taken, since no task was said: --task inference asks for the largest to chat with"
+UNSAID = "--task inference was taken, since no task was said: --task qlora or pretrain asks for the largest to train"
+MOST_TRIED = 100
+"""Models of which one that surely works is looked for."""
 
 
 def max_model(request: Request, catalog: Catalog) -> Answer:
     """The catalog's models that work, the largest first, and the smallest larger one that does not: those whose weights
     were published, and which write (but where vectors or scores are asked for).
 
-    Each runs as asked, training at micro-batch 1 where nothing is said.
+    Each runs as asked, chatting where no task is said or meant, training at micro-batch 1 where nothing is said.
 
     Raises:
         UsageError: where a model is given.
@@ -34,34 +40,57 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
     if request.get("model") is not None:
         raise UsageError("contradiction", "solve max-model searches --model", "Leave --model out.")
     fixed = without(request, "model")
-    if request.get("task") != "inference":
+    unsaid = request.get("task") is None and _may_chat(fixed, catalog)
+    if unsaid:
+        fixed = {**fixed, "task": "inference"}
+    if fixed.get("task") != "inference":
         fixed = {"micro_batch": 1, **fixed}
     refused: dict[str, UsageError] = {}
-    read = request.get("task") in ("embed", "rerank", "reward")
-    published = (each for each in catalog.models.values() if each.has_weights and (read or each.architecture.writes))
     seen = bool(request.get("images"))
-    ordered = sorted(published, key=lambda model: (_held(model, seen), model.id))
+    ordered = _by_size(fixed, catalog, seen)
     working = [model for model in ordered if _works({**fixed, "model": model.id}, catalog, refused)]
     ordered = [model for model in ordered if model.id not in refused]
     notes = (skipped(list(refused.values()), "models"),) if refused else ()
-    if request.get("task") is None:
+    if unsaid:
         notes = (UNSAID, *notes)
     if not working:
         smallest = ordered[0].id if ordered else next(iter(refused))
         beyond = {"model": smallest, **outcome({**fixed, "model": smallest}, catalog)}
         return Answer("max-model", {"model": None}, None, beyond, ("not even the smallest model works", *notes))
-    best = working[-1]
-    limit = _held(best, seen)
+    best, limit = working[-1], _held(working[-1], seen)
     answer = {
         "model": best.id,
         "parameters": limit,
         "works": len(working),
         "of": len(ordered),
-        "models": [_row({**fixed, "model": model.id}, catalog) for model in reversed(working[-SHOWN:])],
+        "models": _rows(fixed, working, catalog),
     }
     larger = [model for model in ordered if _held(model, seen) > limit]
     beyond_ = {"model": larger[0].id, **outcome({**fixed, "model": larger[0].id}, catalog)} if larger else None
     return Answer("max-model", answer, estimated({**fixed, "model": best.id}, catalog), beyond_, notes)
+
+
+def _by_size(request: Request, catalog: Catalog, seen: bool) -> list[Model]:
+    """The models that are asked about, the smallest first; of as large ones the newest last."""
+    read = request.get("task") in ("embed", "rerank", "reward")
+    published = (each for each in catalog.models.values() if each.has_weights and (read or each.architecture.writes))
+    return sorted(published, key=lambda model: (_held(model, seen), model.released, model.id))
+
+
+def _may_chat(request: Request, catalog: Catalog) -> bool:
+    """Whether all that was said means something to a model that answers."""
+    return all("inference" in tasks_of(name, value, catalog) for name, value in request.items() if value is not None)
+
+
+def _rows(fixed: Request, working: Sequence[Model], catalog: Catalog) -> list[dict[str, object]]:
+    """The largest models that work, of those alike the newest, and the largest that surely does."""
+    alike = {model.architecture: model for model in working}  # the last of them, in the place of the first
+    largest = sorted(alike.values(), key=working.index, reverse=True)
+    rows = [_row({**fixed, "model": model.id}, catalog) for model in largest[:SHOWN]]
+    if not any(row["status"] == "feasible" for row in rows):
+        others = (_row({**fixed, "model": model.id}, catalog) for model in largest[SHOWN:MOST_TRIED])
+        rows += islice((row for row in others if row["status"] == "feasible"), 1)
+    return rows
 
 
 def _row(request: Request, catalog: Catalog) -> dict[str, object]:

@@ -21,21 +21,21 @@ from ..feasibility.bounds import (
 )
 from ..feasibility.cost import least_rent_usd
 from ..feasibility.load_verdict import is_followed
-from ..feasibility.result import Estimate, Remedy
+from ..feasibility.result import Estimate
 from ..feasibility.software import software_support
 from ..memory.peak import on_machine_bytes
-from ..record import dataclass
+from ..record import replace
 from ..request import parsed
 from ..scenario import Scenario
 from ..settle import Resolution, hardware_named
 from .asked import Asked
 from .bisection import largest
 from .changes.change import AUTO, Axis, Change, Changes, changes_format, clash, picked, settings_of
-from .changes.serving import host_pain, layers_change
+from .changes.hardware import devices_text
+from .changes.serving import layers_change
+from .way import Way
 from .writable import is_written
 
-TIGHT = 0.9
-"""Pain of memory that may run out: a milder change that is tight comes before the next harsher one."""
 MOST_WORK = 3000
 """Work of a search, about half a millisecond each; what is not tried by then is left out, and said."""
 LOAD_WORK = 20
@@ -50,94 +50,6 @@ ROOMY = 0.6
 """Share of the memory that a floor takes below which a combination is tried without asking first."""
 HOPELESS = 1e6
 """Miss of what the software cannot do: worse than any lack of memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A set of changes that makes the request feasible, with the estimate that proves it."""
-
-    changes: Changes
-    settings: Mapping[str, object]
-    request: Mapping[str, object]
-    estimate: Estimate
-
-    @property
-    def total_seconds(self) -> float | None:
-        """Expected seconds of the whole job; None in inference."""
-        total = self.estimate.total_seconds
-        return None if total is None else total.expected
-
-    @property
-    def slowness(self) -> float:
-        """Seconds of the whole job; in inference of one generated token."""
-        seconds = self.total_seconds
-        return 1 / (self.estimate.unloaded_speed.expected or 1e-9) if seconds is None else seconds
-
-    @property
-    def usd(self) -> float | None:
-        """Expected cost: of the job, in inference of a million tokens; None where no price is known."""
-        cost = self.estimate.cost
-        return cost.usd.expected if cost.usd else cost.usd_per_million_tokens
-
-    @property
-    def spilled(self) -> int | None:
-        """Layers that stay on the device where the others went to the host by themselves; None where none did."""
-        scenario = self.estimate.scenario
-        return None if scenario.was_given("gpu_layers") else scenario.gpu_layers
-
-    @property
-    def pain(self) -> float:
-        """Add up what the changes hurt; running out of memory now and then hurts too, and so do layers on the host."""
-        tight = self.estimate.verdict.status == "tight"
-        layers = self.estimate.scenario.model.architecture.layers
-        # whoever adds memory to the host wants layers there
-        wanted = self.spilled is None or "host_memory" in self.settings
-        spilled = 0.0 if wanted or self.spilled is None else host_pain(self.spilled, layers)
-        return sum(change.pain for change in self.changes) + (TIGHT if tight else 0.0) + spilled + self._experts_pain
-
-    @property
-    def tier(self) -> int:
-        """The tier of the worst change."""
-        return max((change.tier for change in self.changes), default=0)
-
-    @property
-    def rank(self) -> tuple[int, bool, int, float, float]:
-        """Where an expert tries it: by tier, what is sure first, then by number of changes, pain and speed."""
-        tight = self.estimate.verdict.status == "tight"
-        return self.tier, tight, len(self.changes), self.pain, self.slowness
-
-    @property
-    def _experts_pain(self) -> float:
-        """What experts on the host hurt by themselves: half of what whole layers would."""
-        scenario = self.estimate.scenario
-        layers, moved = scenario.model.architecture.layers, scenario.n_cpu_moe
-        nothing = moved is None or not scenario.places_experts or "host_memory" in self.settings
-        return 0.0 if nothing else host_pain(layers - (moved or 0), layers) / 2
-
-    def _spills(self) -> Iterator[str]:
-        scenario = self.estimate.scenario
-        other = "engine" in self.settings or not scenario.engine_record.serving.automatic
-        if other and "quant" not in self.settings and scenario.origins["quant"] == "derived":
-            yield f"{scenario.quant} weights"
-        if scenario.places_experts:
-            layers = scenario.model.architecture.layers
-            yield f"the experts of {scenario.n_cpu_moe} of {layers} layers stay in main memory"
-        if self.spilled is not None:
-            layers = self.estimate.scenario.model.architecture.layers
-            yield f"{self.spilled} of {layers} layers stay on the device, the others run on the host"
-
-    @property
-    def remedy(self) -> Remedy:
-        """The way as the contract has it."""
-        return Remedy(
-            changes=self.settings,
-            status=self.estimate.verdict.status,
-            peak_bytes=self.estimate.memory.peak_bytes.expected,
-            total_seconds=self.total_seconds,
-            decode_tokens_per_second=self.estimate.unloaded_speed.expected if self.total_seconds is None else None,
-            output_tokens_per_second=self.estimate.speed.expected if self.estimate.scenario.has_load else None,
-            message="; ".join((*(change.gives_up for change in self.changes), *self._spills())),
-        )
 
 
 def miss(estimated: Estimate) -> float:
@@ -354,7 +266,34 @@ class Search:
             self.way(changes, heavy=True)
 
     def refined(self, way: Way) -> Way:
-        """Keep as many layers on the device as work, where a way moves some to the host."""
+        """Keep as many layers on the device as work, where a way moves some to the host; take no twice as many machines
+        where fewer train it.
+        """
+        return self._fewer_machines(self._more_layers(way))
+
+    def _fewer_machines(self, way: Way) -> Way:
+        """The way with three, five or seven eighths of the devices that it doubled a cluster to, where they do."""
+        scenario = way.estimate.scenario
+        place = next((at for at, change in enumerate(way.changes) if "num_devices" in change.settings), None)
+        eighth = scenario.num_devices // 8
+        if place is None or not scenario.is_training or eighth % scenario.devices_per_node or not eighth:
+            return way
+        change, node = way.changes[place], scenario.devices_per_node
+        whole = devices_text(8 * eighth, node)
+
+        def at(eighths: int) -> Way | None:
+            count = eighths * eighth
+            text = change.gives_up.replace(whole, devices_text(count, node))
+            fewer = replace(change, settings={**change.settings, "num_devices": count}, gives_up=text)
+            tried = self.way((*way.changes[:place], fewer, *way.changes[place + 1 :]))
+            return tried if tried and tried.estimate.verdict.status == way.estimate.verdict.status else None
+
+        work, half_as_many_more = self.work, at(6)
+        best = at(5) or half_as_many_more if half_as_many_more else at(7) or way
+        self.work = work  # a way that was found is not one more that is looked for
+        return best
+
+    def _more_layers(self, way: Way) -> Way:
         place = next((at for at, change in enumerate(way.changes) if "gpu_layers" in change.settings), None)
         if place is None:
             return way
