@@ -55,6 +55,7 @@ class Release(Strict):
     tokens: tuple[Step, ...] | None = None
     whole_prompts: CountOrZero | None = None
     prompt_graphs: CountOrZero | None = None
+    state_slots: Count | None = None
     modest: tuple[Identifier, ...] | None = None
 
 
