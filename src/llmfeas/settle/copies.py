@@ -55,7 +55,7 @@ def copies_instead(
 
 
 def _better(scenario: Scenario, laid_out: list[Layout], settled: Callable[[Layout], Scenario | None]) -> Layout | None:
-    """The copies that write most to all users, where that is much more and neither first nor later tokens come later."""
+    """The copies that write most to all users, where that is much more and no token comes later."""
     from ..timing.served import load_of
 
     one, best, found = load_of(scenario, 1.0, 1.0), None, 0.0
