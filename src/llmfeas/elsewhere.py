@@ -34,6 +34,10 @@ MOMENTS = Ours(("--optimizer",), "--optimizer adamw-bf16: both moments in 16 bit
 LAST_LAYERS = Ours(("--lora-layers",), "--lora-layers, the number of last layers that get adapters")
 DATA = Ours(("--data-size", "--examples"), "--data-size, the bytes of a text; --examples counts examples")
 LOADED_DATA = Ours(("--loader",), "--loader, the tokens a second that all loaders bring")
+HOST_CACHE = Ours(
+    ("--prefix-hit",),
+    "--prefix-hit, the share of prompts that caches hold, those on the host too: no more requests run at once for it",
+)
 HEADS = Ours(("--memory", "--host-memory"), "--memory for the device's, --host-memory for the computer's")
 
 _ROWS: tuple[tuple[str, Ours | str], ...] = (
@@ -55,6 +59,8 @@ _ROWS: tuple[tuple[str, Ours | str], ...] = (
     ("input-len input-length input-tokens prompt-len prompt-length prompt-tokens isl pp-tokens", "--prompt"),
     ("max-tokens max-new-tokens output-len output-length n-predict num-predict osl", "--output-tokens"),
     ("qps rps requests-per-second arrival-rate", "--rate"),
+    ("kv-offloading-size kv-offloading-backend kv-transfer-config lmcache enable-hierarchical-cache "
+     "hicache-size hicache-ratio enable-prefix-caching cache-reuse", HOST_CACHE),
     ("time-to-first-token first-token-latency ttft-slo", "--ttft"),
     ("time-per-output-token inter-token-latency itl tpot-slo", "--tpot"),
     ("tensor-parallel-size tensor-model-parallel-size tensor-parallel tp-size", "--tp"),

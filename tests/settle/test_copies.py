@@ -8,7 +8,8 @@ from llmfeas.catalog.store import catalog
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
 from llmfeas.settle.formats import fits
-from llmfeas.timing.served import keeps_up, share_of_targets
+from llmfeas.timing.served import keeps_up, load_of, share_of_targets
+from llmfeas.workload.serving import replicas
 
 SERVED: dict[str, object] = {
     "model": "llama-3.1-8b",
@@ -69,3 +70,20 @@ def test_a_cache_that_fits_or_is_divided_is_left_where_it_is(model: str) -> None
     few = resolution({**SHARED, "model": model, "concurrency": 16}, catalog()).scenario
     many = resolution({**SHARED, "model": "llama-3.1-8b", "concurrency": 100_000}, catalog()).scenario
     assert few.tp == many.tp == 8 and not fits(many)
+
+
+def of_users(**more: object) -> Scenario:
+    request = {"model": "llama-3.1-8b", "device": "8xh100-sxm", "task": "inference", "engine": "vllm", **more}
+    return resolution(request, catalog()).scenario
+
+
+def test_copies_serve_many_users_where_they_are_better_in_every_respect() -> None:
+    asked = {"concurrency": 256, "prompt": 1000, "output": 300}
+    one, several = (load_of(of_users(**asked, **more), 1.0, 1.0) for more in ({"tp": 8}, {}))
+    assert replicas(of_users(**asked)) > 1
+    assert several.output_tokens_per_second > one.output_tokens_per_second
+    assert several.ttft_seconds.p50 <= one.ttft_seconds.p50 and several.tpot_seconds.p50 <= one.tpot_seconds.p50
+
+
+def test_users_whom_copies_would_serve_later_share_all_devices() -> None:
+    assert of_users(concurrency=8).tp == 8

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-from ..record import dataclass, fields, replace
+from ..record import dataclass, field, fields, replace
 from ..units import GIB
 from .device import BackendId, Device
 from .types import Count, CountOrZero, Fraction, Identifier, PositiveOrZero, Strict
@@ -54,7 +55,16 @@ class Release(Strict):
     tokens: tuple[Step, ...] | None = None
     whole_prompts: CountOrZero | None = None
     prompt_graphs: CountOrZero | None = None
+    state_slots: Count | None = None
     modest: tuple[Identifier, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elsewhere(Strict):
+    """What is otherwise on a backend, whatever the release."""
+
+    outside_bytes: PositiveOrZero
+    spread_bytes: PositiveOrZero
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -93,6 +103,8 @@ class ServingPool(Strict):
     """Tensors as wide as the stream that live beside the widest operator."""
     keeps_workspace: bool = False
     """Buffers of routed experts stay after the pass."""
+    reads_images: bool = False
+    """Before that pass it encodes as many images as make its tokens."""
     outside_bytes: PositiveOrZero = 0.0
     """What the process takes beside tensors after its context is there, on one device."""
     rank_bytes: PositiveOrZero = 0.0
@@ -130,11 +142,13 @@ class ServingPool(Strict):
     """Older releases that people run who name none, the newest first."""
     releases: tuple[Release, ...] = ()
     """What older releases did otherwise, the newest first; each holds for all that are older."""
+    elsewhere: Mapping[BackendId, Elsewhere] = field(default_factory=dict)
     note: str = ""
 
-    def of(self, version: str | None) -> ServingPool:
-        """The same in a release; without one in today's."""
-        return self if version is None else _of_release(self, version)
+    def of(self, version: str | None, backend: BackendId | None = None) -> ServingPool:
+        """The same in a release, without one in today's, and on a backend."""
+        here = self if version is None else _of_release(self, version)
+        return _on_backend(here, backend) if backend in self.elsewhere else here
 
 
 CHANGED: Final = tuple(each.name for each in fields(Release) if each.name != "before")
@@ -152,6 +166,12 @@ def _of_release(pool: ServingPool, version: str) -> ServingPool:
             named = ((name, getattr(older, name)) for name in CHANGED)
             changes |= {name: value for name, value in named if value is not None}
     return replace(pool, **changes) if changes else pool
+
+
+@lru_cache(maxsize=64)
+def _on_backend(pool: ServingPool, backend: BackendId) -> ServingPool:
+    other = pool.elsewhere[backend]
+    return replace(pool, outside_bytes=other.outside_bytes, spread_bytes=other.spread_bytes)
 
 
 @lru_cache(maxsize=256)

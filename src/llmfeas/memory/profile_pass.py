@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from ..catalog.architecture import Architecture
+from ..catalog.published import ImageEncoder
 from ..catalog.serving_pool import ServingPool
 from ..record import dataclass
 
 WORKSPACE_FREE = ("mxfp4",)
 """Formats whose kernels for routed experts keep no buffer: they allocate what they need in the pass."""
+
+
+ENCODER_STREAMS, ENCODER_INNER = 4, 8
+"""Tensors as wide as an encoder's stream, and those of its feed-forward (two, each four times as wide), that live at
+once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +61,16 @@ def widest_bytes(p: WidestPass) -> WidestBytes:
     logits = p.sequences * p.architecture.vocab * (p.value + p.pool.sampler_bytes) + p.pool.sampler_fixed_bytes
     sampling = kept + stream
     return WidestBytes(forward, 0.0) if forward > sampling + logits else WidestBytes(sampling, logits)
+
+
+def encoder_bytes(encoder: ImageEncoder, image_tokens: int, tokens: int, value: float, tp: int) -> float:
+    """The bytes at the peak of a pass that reads as many images as make the tokens of a pass.
+
+    Formula: (tokens / tokens of an image) x patches x (streams + inner / tp) x width x w. Source: vLLM's
+    gpu_model_runner.py (profile_run), which encodes so many images of the largest size at once.
+    """
+    images = max(1, tokens // image_tokens)
+    return images * encoder.positions * (ENCODER_STREAMS + ENCODER_INNER / tp) * encoder.width * value
 
 
 def _dense(p: WidestPass) -> float:

@@ -11,12 +11,14 @@ from ..catalog.tables import Runtime
 from ..contract import Note, Published, hidden
 from ..model.build import build
 from ..ranges import Range
-from ..record import dataclass
+from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..units import digits, format_bytes
-from ..workload.serving import cached_value_bytes, pool_of, replicas, sequences_of
+from ..workload.serving import cached_value_bytes, pool_of, replicas, sequences_of, widest_pass_tokens
 from ..workload.stages import stages
+from ..workload.weights import native_bytes
 from .inference import InferenceMemory
+from .profile_pass import encoder_bytes
 from .runtime import NORMAL_90, own_memory
 from .usable import reported_bytes, usable_part
 
@@ -99,6 +101,7 @@ def served_memory(scenario: Scenario, tensors: InferenceMemory) -> ServedMemory:
         from .written_requests import with_written
 
         tensors, written = with_written(scenario, tensors)
+    tensors = _with_images_read(scenario, pool, tensors)
     held = _Held.of(scenario, tensors, pool)
     own = own_memory(scenario)
     base = held.base if own is None else held.base * own.factor
@@ -118,6 +121,24 @@ def served_memory(scenario: Scenario, tensors: InferenceMemory) -> ServedMemory:
         runtime_bytes=base + held.cache - sum(tensors.components.values()),
         room=_room(scenario, pool, held, room, usable - base, each, written, apart),
         tensors=tensors,
+    )
+
+
+def _with_images_read(scenario: Scenario, pool: ServingPool, tensors: InferenceMemory) -> InferenceMemory:
+    """The tensors of a server that reads images first, where that takes more than its widest pass over tokens."""
+    model, components = scenario.model, tensors.components
+    if not pool.reads_images or model.image_encoder is None or not model.image_tokens:
+        return tensors
+    tokens, value = widest_pass_tokens(scenario) or 0, native_bytes(scenario.precision)
+    needed = encoder_bytes(model.image_encoder, model.image_tokens, tokens, value, scenario.tp)
+    more = needed - components["activations_bytes"] - components["logits_bytes"]
+    if more <= 0.0:
+        return tensors
+    return replace(
+        tensors,
+        bytes=tensors.bytes + more,
+        components={**components, "activations_bytes": needed, "logits_bytes": 0.0},
+        moments={name: moment + more for name, moment in tensors.moments.items()},
     )
 
 

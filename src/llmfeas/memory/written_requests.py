@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from ..findings import cached_across_batches
 from ..load.batch import entry_tokens, held_tokens
 from ..load.server import POLICIES
 from ..record import dataclass, replace
@@ -38,9 +39,31 @@ def written_requests(scenario: Scenario) -> WrittenRequests | None:
     held = held_tokens(lengths, policy, scenario.engine_record.serving.memory.block_tokens, scenario.drafted)
     if held >= (scenario.context or 1):
         return None
-    at_mean = inference_memory(replace(scenario, context=ceil(held)))
-    each = at_mean.cache_bytes / sequences_of(scenario)
-    return WrittenRequests(held, each, each * entry_tokens(lengths, policy) / held)
+    each, read = while_writing(scenario, ceil(held))
+    return WrittenRequests(held, each, each * entry_tokens(lengths, policy) / held + read)
+
+
+@cached_across_batches
+def while_writing(scenario: Scenario, tokens: int) -> tuple[float, float]:
+    """Bytes on one device of a request that writes after so many tokens, and what prompts hold more while one pass
+    reads them.
+
+    A windowed layer keeps the pages of its window and gives back those before (vLLM, single_type_kv_cache_manager.py,
+    remove_skipped_blocks); of a prompt it holds all tokens of the pass, which all prompts that are read share.
+    """
+    window, sequences = scenario.model.architecture.window, sequences_of(scenario)
+    asked = replace(scenario, context=tokens)
+    if window is None or not window.in_cache:
+        return inference_memory(asked).cache_bytes / sequences, 0.0
+    each = inference_memory(replace(asked, max_num_batched_tokens=1)).cache_bytes / sequences
+    return each, inference_memory(asked).cache_bytes / sequences - each
+
+
+def loaded_tokens(scenario: Scenario, pool_bytes: float) -> float:
+    """Tokens of requests of a load, each at another place of its answer, that fill so many bytes on each device."""
+    tokens = min(ceil(lengths_of(scenario).written()), scenario.context or 1)
+    each, read = while_writing(scenario, tokens)
+    return max(pool_bytes - read, each) / each * tokens
 
 
 def with_written(scenario: Scenario, found: InferenceMemory) -> tuple[InferenceMemory, WrittenRequests | None]:

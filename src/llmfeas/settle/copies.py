@@ -13,6 +13,9 @@ from .valid_layout import tensor_parallel_sizes
 LOADS = ("rate", "ttft", "tpot")
 """What a layout has to keep, where it was said."""
 
+WRITES_MORE = 1.2
+"""Copies are taken unasked where they write so many times as much, and no user waits longer for it."""
+
 REPEATED = 1.5
 """Ranks that hold together so many times the cache of their requests hold much of it more than once."""
 
@@ -25,8 +28,9 @@ def copies_instead(
     """The layout of copies where one copy over all devices misses what is asked of it and they keep it.
 
     It has no room for the requests at once, since its ranks repeat their cache: the fewest copies that have room are
-    taken. Or it misses a load and its targets: the copies that keep them best. None where it keeps what is asked, where
-    copies miss it too, and where somebody said the layout. `settled` settles the same request with a layout, if that is
+    taken. Or it misses a load and its targets: the copies that keep them best. Or users were named alone, and copies
+    serve them better in every respect. None where it keeps what is asked, where copies miss it too, and where somebody
+    said the layout. `settled` settles the same request with a layout, if that is
     possible.
     """
     laid_out = [] if scenario.is_training else list(_layouts(scenario, given))
@@ -34,8 +38,10 @@ def copies_instead(
         return None
     if _repeats_cache(scenario) and not fits(scenario):
         return next((layout for layout in laid_out if (copied := settled(layout)) and fits(copied)), None)
-    if not scenario.has_load or not any(name in given for name in LOADS):
+    if not scenario.has_load:
         return None
+    if not any(name in given for name in LOADS):
+        return _better(scenario, laid_out, settled) if "concurrency" in given else None
     from ..timing.served import keeps_up, share_of_targets  # and with it all that follows a load
 
     if keeps_up(scenario):
@@ -46,6 +52,22 @@ def copies_instead(
         if copied is not None and fits(copied) and keeps_up(copied):
             shares.append((share_of_targets(copied), at))
     return laid_out[min(shares)[1]] if shares else None
+
+
+def _better(scenario: Scenario, laid_out: list[Layout], settled: Callable[[Layout], Scenario | None]) -> Layout | None:
+    """The copies that write most to all users, where that is much more and no token comes later."""
+    from ..timing.served import load_of
+
+    one, best, found = load_of(scenario, 1.0, 1.0), None, 0.0
+    for layout in laid_out:
+        copied = settled(layout)
+        if copied is None or replicas(copied) > copied.concurrency or not fits(copied):
+            continue
+        load = load_of(copied, 1.0, 1.0)
+        later = load.ttft_seconds.p50 > one.ttft_seconds.p50 or load.tpot_seconds.p50 > one.tpot_seconds.p50
+        if not later and load.output_tokens_per_second > max(found, WRITES_MORE * one.output_tokens_per_second):
+            best, found = layout, load.output_tokens_per_second
+    return best
 
 
 def shared_experts(scenario: Scenario, devices: int, tp: int = 1) -> Layout | None:

@@ -262,8 +262,8 @@ def _compiled_parts(scenario: Scenario, tokens: float, length: float, gain: floa
         "link": sum_seconds(scenario, sums),
     }
     if launch:
-        if batch <= graphed:
-            launch *= scenario.tables.efficiency.value("prefill.launch_graph")
+        if batch <= graphed:  # the host starts what stands between the graphs, which hold all of a layer's experts
+            launch = scenario.tables.efficiency.value("prefill.launch_graph") * sums.layers
         fixed = max(0.0, launch / batch - sum(parts.values()))
     else:
         fixed = rates.layer_seconds * sums.layers / batch / gain

@@ -17,6 +17,7 @@ from ..load.targets import Targets
 from ..memory.inference import inference_memory
 from ..memory.peak import memory
 from ..memory.usable import usable_bytes
+from ..memory.written_requests import loaded_tokens
 from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..workload.cache import kv_cache_bytes
@@ -179,6 +180,8 @@ def limits_of(scenario: Scenario) -> BatchLimits:
     most = scenario.max_num_seqs or SLOTS
     if counted.serving is not None:
         room, most = counted.serving.kv_pool_tokens.expected, min(most, counted.serving.most_at_once)
+        if room >= (one.context or 1) and one.model.architecture.window is not None:
+            room = loaded_tokens(one, counted.serving.kv_pool_bytes.expected)
     else:
         free = usable_bytes(scenario) - counted.memory.peak_bytes.expected + counted.memory.components["kv_cache_bytes"]
         held = inference_memory(one).cache_bytes / (scenario.context or 1)

@@ -182,7 +182,7 @@ def pool_of(scenario: Scenario) -> ServingPool | None:
     if scenario.gpu_memory_utilization is None or not architecture.writes or architecture.source:
         return None
     pool = scenario.engine_record.serving.memory.pool
-    return None if pool is None else pool.of(scenario.engine_version)
+    return None if pool is None else pool.of(scenario.engine_version, scenario.device.backend)
 
 
 def _context(scenario: Scenario) -> int:

@@ -13,6 +13,7 @@ from llmfeas.options import BY_NAME
 from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.expressed.expressible import SPLITS
 from llmfeas.planning.launch import LAUNCHERS, launcher, prepared
+from llmfeas.planning.launch.longest import longest_served
 
 CATALOG = built_in()
 ASKED = {"model": "llama-3-8b", "device": "8xh100-sxm", "task": "finetune"}
@@ -297,3 +298,12 @@ def test_several_processors_share_the_work_of_llama_cpp() -> None:
 def test_an_engine_is_launched_by_the_names_that_it_goes_by() -> None:
     assert launcher("tei", built_in()).id == "text-embeddings-inference"
     assert launcher("LLaMA Factory", built_in()).id == "llama-factory"
+
+
+@pytest.mark.parametrize(("share", "longest"), [(0.9, 4096), (0.72, 1300)])
+def test_a_server_is_told_no_longer_request_than_it_starts_with(share: float, longest: int) -> None:
+    """Lengths on average are no limit, but a cache without room for one request of the usual length is."""
+    asked = {"model": "llama-3.1-8b", "device": "rtx-4090", "task": "inference", "engine": "vllm", "quant": "none"}
+    request = {**asked, "prompt": 1000, "output": 300, "concurrency": 1, "gpu_memory_utilization": share}
+    resolved = prepared(request, LAUNCHERS["vllm"], CATALOG)
+    assert longest_served(resolved.scenario) == longest

@@ -6,13 +6,14 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from ...scenario import Scenario
-from ...workload.serving import longest_request, peers
+from ...workload.serving import peers
 from ..expressed.expressible import DTYPES, drafted_by
 from ..expressed.servers import SGLANG, SGLANG_CACHES, SGLANG_METHODS, SGLANG_ON_LOAD, server_copies
 from ..nodes import nodes_of
 from ..repositories import holds_format, model_name
 from . import serving
 from .launcher import Launch, Launcher, Reader
+from .longest import longest_served
 from .names import pair_notes
 from .parsers import commands, module
 from .shell import PORT, Variable, Word, command, flags, nodes_note, started
@@ -34,7 +35,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--dtype", DTYPES[scenario.precision]),
             ("--quantization", None if published else SGLANG_ON_LOAD.get(scenario.quant)),
             ("--kv-cache-dtype", "auto" if same_cache else SGLANG_CACHES.get(scenario.kv_dtype)),
-            ("--context-length", longest_request(scenario)),
+            ("--context-length", longest_served(scenario)),
             ("--mem-fraction-static", scenario.gpu_memory_utilization),
             ("--max-running-requests", scenario.max_num_seqs and scenario.max_num_seqs * shared),
             ("--chunked-prefill-size", -1 if _crosses(scenario) else tokens and tokens * shared),  # it divides them

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...scenario import Scenario
-from ...workload.serving import longest_request, peers
+from ...workload.serving import peers
 from ..expressed.expressible import drafted_by
 from ..expressed.servers import (
     TENSORRT_CACHES,
@@ -15,6 +15,7 @@ from ..expressed.servers import (
 from ..repositories import model_name
 from . import serving
 from .launcher import File, Launch, Launcher, Reader
+from .longest import longest_served
 from .parsers import knows_options
 from .shell import command
 from .text import as_yaml
@@ -33,7 +34,7 @@ def config(scenario: Scenario) -> dict[str, object]:
         "dtype": TENSORRT_DTYPES[scenario.precision],
         "tensor_parallel_size": scenario.tp * peers(scenario),
         "pipeline_parallel_size": scenario.pp,
-        "max_seq_len": longest_request(scenario),
+        "max_seq_len": longest_served(scenario),
         "max_batch_size": scenario.max_num_seqs or scenario.concurrency,
         "kv_cache_config": cache,
     }

@@ -9,7 +9,6 @@ from pathlib import Path
 from ...memory.peak import memory
 from ...scenario import Scenario
 from ...units import GIB
-from ...workload.serving import longest_request
 from ..expressed.expressible import DTYPES, drafted_by
 from ..expressed.servers import (
     IN_CHECKPOINT,
@@ -23,6 +22,7 @@ from ..nodes import nodes_of
 from ..repositories import holds_format, model_name
 from . import serving
 from .launcher import Launch, Launcher, Reader
+from .longest import longest_served
 from .names import model_notes, pair_notes
 from .parsers import commands, module
 from .shell import Variable, Word, command, flags, nodes_note, started
@@ -47,7 +47,7 @@ def settings(scenario: Scenario) -> list[list[Word]]:
             ("--dtype", DTYPES[scenario.precision]),
             ("--quantization", None if published else VLLM_ON_LOAD.get(scenario.quant)),
             ("--kv-cache-dtype", "auto" if same_cache else VLLM_CACHES[scenario.kv_dtype]),
-            ("--max-model-len", longest_request(scenario)),
+            ("--max-model-len", longest_served(scenario)),
             ("--gpu-memory-utilization", scenario.gpu_memory_utilization),
             ("--max-num-seqs", scenario.max_num_seqs or -(-scenario.concurrency // copies)),
             ("--max-num-batched-tokens", scenario.max_num_batched_tokens),
