@@ -69,7 +69,7 @@ def regime_of(numbers: Efficiency, observation: Observation) -> str:
     speed = scenario.engine_record.serving.speed
     if observation.kind == "decode":
         sequences = sequences_per_replica(scenario)
-        return decode_regime(scenario.device, speed, sequences, scenario.tp, experts=bool(scenario.n_cpu_moe))
+        return decode_regime(scenario.device, speed, sequences > 1, scenario.tp, experts=bool(scenario.n_cpu_moe))
     return prefill_regime(scenario.device, speed, experts=bool(scenario.n_cpu_moe))
 
 

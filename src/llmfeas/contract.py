@@ -93,16 +93,19 @@ def _is_written(member: object) -> bool:
 
 def written(record: Any) -> Json:
     """A record as a mapping of its keys to plain data."""
-    found = shallow(record)
-    for key, value in found.items():
-        if value.__class__ not in PLAIN_TYPES:
-            found[key] = plain(value)
+    found = {key: plain(value) for key, value in shallow(record).items()}
     return {key: value for key, value in found.items() if value is not ABSENT} if ABSENT in found.values() else found
 
 
+NO_FIELDS: Final[Json] = {}
+
+
 def shallow(record: Any) -> Json:
-    """A record as a mapping of its keys to values that may be records themselves: what an encoder asks for."""
+    """A record as a mapping of its keys to values that may be records themselves: what an encoder asks for, to read."""
     keys, values = readers(record.__class__)
+    held: Json = getattr(record, "__dict__", NO_FIELDS)
+    if tuple(held) == keys:
+        return held
     return dict(zip(keys, values(record), strict=False))
 
 

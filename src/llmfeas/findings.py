@@ -102,8 +102,8 @@ def _common(scenario: Scenario) -> dict[object, Any]:
     key = device.backend, device.is_unified, *_settings()(scenario)
     found = _questions.get(key)
     if found is None:
-        if len(_questions) >= MAX_COMMON:
-            _questions.clear()
+        if len(_questions) >= MAX_COMMON:  # the oldest goes; it refers to itself
+            _questions.pop(next(iter(_questions)), {}).clear()
         found = _questions[key] = {}
     scenario.shared[_COMMON] = found
     return found

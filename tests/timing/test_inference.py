@@ -285,7 +285,7 @@ def test_speeds_of_other_software_stand_behind_no_range(
 ) -> None:
     catalog = built_in()
     speed = catalog.tables.engine(engine).serving.speed
-    kind = decode_regime(catalog.devices[device], speed, sequences, 1)
+    kind = decode_regime(catalog.devices[device], speed, sequences > 1, 1)
     assert (kind, interval(catalog.tables.efficiency, "decode", kind, 0).evidence) == (regime, evidence)
 
 

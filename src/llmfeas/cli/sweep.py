@@ -19,7 +19,7 @@ LINES = ("ndjson", "csv")
 FORMATS = (*LINES, "table", "markdown", "html")
 """A line for each scenario as it is answered, or a summary of all at the end."""
 
-GARBAGE = 7000, 5, 5
+GARBAGE = 20_000, 5, 2
 """When garbage is looked for: walks make thousands of objects and next to none, and a search among them takes long."""
 
 

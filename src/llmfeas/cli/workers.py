@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 from collections.abc import Generator, Iterable, Iterator, Mapping
 
@@ -46,9 +47,13 @@ class SweepOptions:
 def answers(arrivals: Iterator[list[Item | ScenarioLine]], options: SweepOptions, jobs: int = 1) -> Generator[Answered]:
     """Answer scenarios in their order; several jobs take them in turns, never more than a few chunks ahead."""
     pending = chunks(arrivals, options.chunk)
-    for chunk in itertools.islice(pending, 1) if jobs > 1 else pending:
-        yield answered(chunk, options)  # what the first one loads other processes need not load again
+    for chunk in itertools.islice(pending, 1):
+        yield answered(chunk, options)
+    # what the first one loads stays: no search for garbage has to look at it, no other process to load or copy it
+    gc.freeze()
     if jobs == 1:
+        for chunk in pending:
+            yield answered(chunk, options)
         return
     from ..catalog.overlay import use_overlays
     from ..catalog.store import catalog

@@ -89,11 +89,11 @@ def one_by_one(first: Range, token: Range, answer: int) -> Range:
 
 def speed_intervals(scenario: Scenario) -> tuple[Interval, Interval]:
     """How sure the speed of decoding and that of reading prompts are, with the requests at once that were asked."""
-    return _intervals(scenario, sequences_per_replica(scenario))
+    return _intervals(scenario, sequences_per_replica(scenario) > 1)
 
 
 @cached_across_batches
-def _intervals(scenario: Scenario, sequences: float) -> tuple[Interval, Interval]:
+def _intervals(scenario: Scenario, batched: bool) -> tuple[Interval, Interval]:
     numbers, device, speed = scenario.tables.efficiency, scenario.device, scenario.engine_record.serving.speed
     experts = experts_share(scenario) > 0
     host = int(host_share(scenario) > 0 or streams_weights(scenario))
@@ -101,7 +101,7 @@ def _intervals(scenario: Scenario, sequences: float) -> tuple[Interval, Interval
     guessed = int(host or (experts and scenario.host_gb_per_s is None)) + int(isinstance(device, Joined))
     decode = decode_rates(numbers, device, speed, scenario.precision, scenario.quant, fused=False)
     prefill = prefill_rates(numbers, device, speed, scenario.precision, scenario.quant, fused=False)
-    kind = decode_regime(device, speed, sequences, scenario.tp * peers(scenario), experts=experts)
+    kind = decode_regime(device, speed, batched, scenario.tp * peers(scenario), experts=experts)
     decoding = interval(numbers, "decode", kind, decode.priors + guessed)
     reads = prefill_regime(device, speed, experts=experts)
     reading = interval(numbers, "prefill", reads, prefill.priors + host + int(isinstance(device, Joined)))
@@ -209,7 +209,7 @@ def _inference_time(scenario: Scenario) -> InferenceTime:
     reading = prefill_parts(reader, prompt, sequences, busy_peers(scenario, readers) / peers(scenario))
     token = sum(reading.values())
     alone = token if sequences == peers(scenario) == 1 else _seconds_alone(reader, prompt)
-    found, found_prefill = _intervals(scenario, sequences)
+    found, found_prefill = _intervals(scenario, sequences > 1)
     if not scenario.model.architecture.writes:
         return _reading(scenario, reading, found_prefill, alone, sequences)
     reading_seconds = scenario.prompt * alone / found_prefill.factor

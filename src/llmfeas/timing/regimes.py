@@ -187,18 +187,18 @@ def _stack(family: str, device: Device) -> str:
     return family if device.backend == "cuda" or family in ("llama.cpp", "mlx") else f"{family}-{device.backend}"
 
 
-def decode_regime(device: Device, speed: ServingSpeed, sequences: float, tp: int, *, experts: bool = False) -> str:
+def decode_regime(device: Device, speed: ServingSpeed, batched: bool, tp: int, *, experts: bool = False) -> str:
     """Name the kind of a decoding run: experts on the host, engine family, memory class, batch, tensor parallel."""
     path = inference_path(device, speed)
     if experts:
         return EXPERTS_ON_HOST
     if path.family in ("llama.cpp", "mlx"):
         alone = path.family if path.family == "mlx" else _llama_class(path)
-        return f"{path.family}-batched" if sequences > 1 else alone
+        return f"{path.family}-batched" if batched else alone
     family = path.family if path.family in ("compiled", "eager") else "server"
     if device.backend != "cuda":
         return _stack(family, device)  # alone, batched and divided together: each by itself has few sources
-    if sequences > 1:
+    if batched:
         return "batched"
     return f"{family}-tp" if tp > 1 and family != "eager" else family
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from ..catalog.architecture import Architecture
 from ..catalog.device import Device
 from ..catalog.engine import ServingMemory
@@ -10,7 +12,7 @@ from ..catalog.quantization import StoredWeights
 from ..catalog.serving_pool import ServingPool
 from ..catalog.tables import Tables
 from ..findings import cached_across_batches
-from ..record import dataclass
+from ..record import dataclass, fields
 from ..scenario import Scenario
 from .kernels import dialect_of
 from .weights import native_bytes
@@ -60,6 +62,13 @@ class Serving:
     """Tokens of the widest pass; 0: as many as the prompt has."""
     pass_sequences: int
     """Requests that a server may run at once."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(getattr(self, each.name) for each in fields(self)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 def shares_memory(scenario: Scenario) -> bool:
