@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cache, wraps
 from operator import attrgetter
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
@@ -84,14 +84,15 @@ def cached_across_devices(function: Callable[Concatenate[Scenario, P], R]) -> Ca
             pass
         if len(common) >= MAX_SHARED:
             common.clear()
-        hidden = _HARDWARE if more else _HARDWARE_AND_BATCH
-        found = common[key] = function(_showing_less(scenario, hidden, common), *more)  # type: ignore[call-arg]
+        shown = _showing_less(scenario, common, BATCH if more else ())
+        found = common[key] = function(shown, *more)  # type: ignore[call-arg]
         return found
 
     return kept  # type: ignore[return-value]
 
 
 _COMMON: Final = "common"
+_SEEN: Final = "seen"
 _questions: dict[tuple[object, ...], dict[object, Any]] = {}
 """Findings so far, by all settings but those of the hardware."""
 
@@ -117,12 +118,20 @@ def _settings() -> attrgetter[tuple[object, ...]]:
 
 _UNSEEN: Final[Any] = object()
 """Stands for what no finding for many devices may look at."""
-_HARDWARE: Final = dict.fromkeys((*HARDWARE, "origins"), _UNSEEN)
-_HARDWARE_AND_BATCH: Final = {**_HARDWARE, **dict.fromkeys(BATCH, _UNSEEN)}
+_HIDDEN: Final = dict.fromkeys((*HARDWARE, *BATCH, "origins"), _UNSEEN)
 
 
-def _showing_less(scenario: Scenario, hidden: dict[str, Any], common: dict[object, Any]) -> Scenario:
-    """The scenario as a finding for many devices may see it, whose own findings are for all of them too."""
-    twin, kind = object.__new__(Scenario), DeviceKind(scenario.device.backend, scenario.device.is_unified)
-    vars(twin).update({**vars(scenario), **hidden, "device": kind, "shared": common})
+def _showing_less(scenario: Scenario, common: dict[object, Any], batch: Collection[str]) -> Scenario:
+    """The scenario as a finding for many devices may see it, whose own findings are for all of them too; `batch`: what
+    it may see of that.
+    """
+    seen = common.get(_SEEN)
+    if seen is None:
+        kind = DeviceKind(scenario.device.backend, scenario.device.is_unified)
+        seen = common[_SEEN] = {**vars(scenario), **_HIDDEN, "device": kind, "shared": None}
+    twin = object.__new__(Scenario)
+    twin.__dict__ = shown = seen.copy()
+    shown["shared"] = common
+    for name in batch:
+        shown[name] = getattr(scenario, name)
     return twin

@@ -93,29 +93,26 @@ class _Said(dict[str, Any]):
         raise AttributeError("a field without a default")
 
 
+_NOTHING: dict[str, Any] = {}
+
+
 class _Field:
     """A field of a record: the part of `dataclasses.Field` that making, comparing and writing one needs."""
 
-    __slots__ = ("compare", "default", "factory", "hint", "init", "kw_only", "metadata", "name", "repr", "said")
+    init = repr = compare = True
+    factory: Any = None
+    metadata: Any = _NOTHING
+    said: dict[str, Any] = _NOTHING
 
     def __init__(self, name: str, hint: Any, default: Any, kw_only: bool) -> None:
         self.name, self.hint, self.default, self.kw_only = name, hint, default, kw_only
-        self.init = self.repr = self.compare = True
-        self.factory: Any = None
-        self.metadata: Any = _NOTHING
-        self.said: dict[str, Any] = _NOTHING
         if default.__class__ is _Said:
             self.said, get = default, default.get
             self.default, self.factory = get("default", _MISSING), get("default_factory")
             self.init, self.repr, self.compare = get("init", True), get("repr", True), get("compare", True)
             self.kw_only, self.metadata = get("kw_only", kw_only), get("metadata", _NOTHING)
-        elif default is not _MISSING:
-            self.said = {"default": default}
-            if default.__class__.__module__ == "dataclasses":
-                raise TypeError(f"{name}: a record's field is one of llmfeas.record")
-
-
-_NOTHING: dict[str, Any] = {}
+        elif default.__class__.__module__ == "dataclasses":
+            raise TypeError(f"{name}: a record's field is one of llmfeas.record")
 
 
 def is_record(kind: object) -> bool:
@@ -195,7 +192,9 @@ def _standard_fields(cls: Any) -> Any:
     """`__dataclass_fields__` of a record, by the standard decorator on a twin of the class."""
     import dataclasses
 
-    said = {each.name: dataclasses.field(**{"kw_only": each.kw_only, **each.said}) for each in fields(cls)}
+    plain = {each.name: {} if each.default is _MISSING else {"default": each.default} for each in fields(cls)}
+    told = {each.name: {"kw_only": each.kw_only, **(each.said or plain[each.name])} for each in fields(cls)}
+    said = {name: dataclasses.field(**one) for name, one in told.items()}
     hints = {each.name: each.hint for each in fields(cls)}
     twin = type(cls.__name__, (), {**said, "__annotations__": hints, "__module__": cls.__module__})
     return vars(dataclasses.dataclass(twin, init=False))["__dataclass_fields__"]
@@ -239,13 +238,12 @@ def _filling(cls: Any) -> Callable[..., None]:
         TypeError: a positional field without a default stands behind one that has one.
     """
     every, more, left = cls.__record__, hasattr(cls, "__post_init__"), TENTATIVE
-    unset = any(not each.init and each.default is _MISSING and not each.factory for each in every.values())
-    if unset or "__slots__" in vars(cls):
-        return _initializer(cls)
-    placed, count = _in_order(cls), len(every)
-    may_be_named = frozenset(name for name, each in every.items() if each.init)
     defaults = {name: each.default for name, each in every.items() if each.default is not _MISSING}
     factories = [(name, each.factory) for name, each in every.items() if each.factory]
+    unnamed = {name for name, each in every.items() if not each.init}
+    if unnamed.difference(defaults, dict(factories)) or "__slots__" in vars(cls):
+        return _initializer(cls)
+    placed, count, may_be_named = _in_order(cls), len(every), every.keys() - unnamed
 
     def __init__(self: Any, /, *values: Any, **named: Any) -> None:  # noqa: N807
         nonlocal left

@@ -88,8 +88,8 @@ class OverlaidRecords(Records[R]):
 
     def reader(self, field: str) -> Callable[[str], object]:
         """`peek` for one field of very many entries."""
-        read = super().reader(field)
-        return lambda key: self.peek(key, field) if key in self._layers else read(key)
+        read, ask = super().reader(field), self.asking(field)
+        return lambda key: ask(key) if key in self._layers else read(key)
 
     def place(self, key: str) -> tuple[Document | None, tuple[str | int, ...]]:
         """The document that an entry stands in last, and where."""

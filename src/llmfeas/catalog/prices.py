@@ -67,9 +67,9 @@ def _of_machines(device: Device, catalog: Catalog, provider: str | None, count: 
 def let(catalog: Catalog) -> frozenset[str]:
     """The ids of devices that somebody lets: by themselves, or in machines that are not free."""
     offers, devices = catalog.offers, catalog.devices
-    own = (key for key in devices.first() if devices.tells(key, "prices"))
-    paid = (key for key in offers if (offers.peek(key, "tier") or "paid") == "paid")
-    return frozenset((*own, *(str(offers.peek(key, "device")) for key in paid)))
+    has_prices, tier, device_of = devices.reader("prices?"), offers.reader("tier"), offers.reader("device")
+    paid = (str(device_of(key)) for key in offers if tier(key) in (None, "paid"))
+    return frozenset((*filter(has_prices, devices.first()), *paid))
 
 
 def lenders(device: Device, catalog: Catalog) -> Iterator[Offer]:
@@ -82,8 +82,9 @@ def lenders(device: Device, catalog: Catalog) -> Iterator[Offer]:
 def _lent(catalog: Catalog) -> dict[str, list[str]]:
     """The ids of offers by the id of their device: a comparison asks for every device."""
     found: dict[str, list[str]] = {}
+    device_of = catalog.offers.reader("device")
     for key in catalog.offers:
-        found.setdefault(str(catalog.offers.peek(key, "device")), []).append(key)
+        found.setdefault(str(device_of(key)), []).append(key)
     return found
 
 

@@ -51,6 +51,16 @@ BACKENDS: Final = EntryKind("backends", "backends", Backend)
 ENGINES: Final = EntryKind("engines", "engines", Engine, "plain", completed=completed)
 
 
+class Told(dict[str, object]):
+    """A field of entries by id: of those of a wheel in one go, of others as they are asked for."""
+
+    def __init__(self, ask: Callable[[str], object]) -> None:
+        self.ask = ask
+
+    def __missing__(self, key: str) -> object:
+        return self.ask(key)
+
+
 class Records(Mapping[str, R]):
     """Entries of one kind by id, each built when first asked for; files after the first are read when needed."""
 
@@ -186,12 +196,17 @@ class Records(Mapping[str, R]):
         return entry[field] if field in entry else self._base_of(key).get(field)
 
     def reader(self, field: str) -> Callable[[str], object]:
-        """`peek` for one field of very many entries."""
-        told: dict[str, object] = {}
+        """`peek` for one field of very many entries; with `?` behind its name, `tells`."""
+        told = Told(self.asking(field))
         for file in reversed(self._read):
             section = file.data.get(self.section.key)
             told.update((section.told(field) or {}) if isinstance(section, Section) else {})
-        return lambda key: told[key] if key in told else self.peek(key, field)
+        return told.__getitem__
+
+    def asking(self, field: str) -> Callable[[str], object]:
+        """The same, entry by entry."""
+        ask, name = (self.tells, field[:-1]) if field[-1] == "?" else (self.peek, field)
+        return functools.partial(ask, field=name)
 
     def tells(self, key: str, field: str) -> bool:
         """Whether an entry, or its base, says anything of a field."""

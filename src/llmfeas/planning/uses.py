@@ -123,7 +123,7 @@ def _best(asked: Settings, plain: Estimate, beside: Asked) -> tuple[Settings, Es
 
 
 def _trial(asked: Settings, plain: Estimate, beside: Asked) -> Estimate | None:
-    """The answer with changes; None where they are refused, change the engine, or what stays would not fit."""
+    """The answer with changes; None where they are refused, change the engine, or memory does not do."""
     settled = beside.settled(asked)
     if settled is None:
         return None
@@ -132,7 +132,7 @@ def _trial(asked: Settings, plain: Estimate, beside: Asked) -> Estimate | None:
         return None
     if scenario.is_training and rank_floor_bytes(scenario) > usable_bytes(scenario):
         return None
-    return beside.estimate(asked)
+    return None if beside.counted(settled).memory.verdict == "exceeds" else beside.estimated(settled)
 
 
 def _leaner(plain: Estimate, beside: Asked) -> Iterator[dict[str, object]]:

@@ -182,14 +182,14 @@ def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> tuple[
         devices.reader, ASKED_OF_ALL
     )
     for name in names:
-        same, kind = backend(name) == own.backend, kind_of(name) == own.kind
-        if kind_of(name) == "cpu" and own.kind != "cpu":
+        kind, same = kind_of(name), backend(name) == own.backend
+        if kind == "cpu" != own.kind:
             continue
-        if not (representative(name) or (same and (kind or name in rented))):
+        if not (representative(name) or (same and (kind == own.kind or name in rented))):
             continue
         if name == own.id or _year(released(name)) < oldest or assumption(name):
             continue
-        if kind_of(name) == "consumer" and together(name) == 1:
+        if kind == "consumer" and together(name) == 1:
             continue  # soldered into a laptop
         reckoned = by_rule(name)
         if isinstance(reckoned, list | tuple) and "tflop_per_s" in reckoned:
@@ -197,7 +197,7 @@ def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> tuple[
         gib = memory_gib(name)
         size = gib * GIB if isinstance(gib, int | float) else devices[name].memory_bytes  # which says what is wrong
         if size > more_than_bytes:
-            found.append(_Candidate(name, size, same, kind))
+            found.append(_Candidate(name, size, same, kind == own.kind))
     return tuple(found)
 
 
