@@ -99,3 +99,14 @@ def test_contexts_of_names_differ_from_those_of_their_models() -> None:
     for key in catalog().models:
         model = catalog().models[key]
         assert all(named.context != model.context for named in model.contexts), key
+
+
+def test_a_size_with_an_active_part_that_no_family_is_named_for_says_whose_it_is() -> None:
+    with pytest.raises(UsageError) as caught:
+        find_model("ReadyArt/Melody1437-26B-A4B", catalog())
+    assert caught.value.candidates[0] == "gemma-4-26b-a4b"
+
+
+def test_what_a_known_model_was_tuned_by_is_not_what_it_is() -> None:
+    with pytest.raises(UsageError, match="unknown model"):
+        find_model("DavidAU/gemma-3-12b-it-vl-GPT-5.1-High", catalog())

@@ -24,7 +24,10 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"(?:torchao-|ao-)?float8(?:dq|wo)", "fp8"),
     (r"int8-int4|8da4w|(?:spinquant|qlora)_int4_eo8", "8da4w"),
     (r"w4afp8", "w4afp8"),
-    (r"(?:mlx-)?mixed-\d(?:[_-]\d)*bit|(?:mlx-)?dq\d?(?:plus|_k_m)?", "mlx-mixed"),
+    (
+        r"(?:mlx-)?(?:mixed[_-]\d(?:[_-]\d)*(?:bit)?|\d\.\d+bit-mixed)|(?:mlx-|\dbit-m-)?dq\d?(?:plus|_k_m)?",
+        "mlx-mixed",
+    ),
     (r"jang(?:tq\d?|_\d[a-z])?", "jang"),
     (r"oq(\d)e?", r"mlx-\1bit"),
     (r"mlx-(mxfp[48]|nvfp4)", r"mlx-\1"),

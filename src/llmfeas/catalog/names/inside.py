@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .models import DISTILLED, GENERIC, OTHER, PART, TypedName, Words, is_size
+from .models import DISTILLED, GENERIC, OTHER, PART, TypedName, Words, dates, is_size
 
 _TELLING: Final = 2
 """Words of a family without a version that tell it from others: `mistral nemo`, not `hunyuan`."""
@@ -25,14 +25,16 @@ def held_apart(asked: TypedName, name: TypedName, families: frozenset[Words], kn
     """Whether the name asked for holds a model's family whole and its size elsewhere: `Wayfarer-70B-Llama-3.3`.
 
     What follows the family must not make it another one (`Qwen3-Coder-8B`, `GLM-5V`). One without a version has two
-    words and begins the name; a name without a size is in none that has one, of a distillation, or with a `known` word
-    ahead of it: `DeepSeek-V3.1-Nex-N1`.
+    words and begins the name, or the date of its release; a name without a size is in none that has one, of a
+    distillation, or with a `known` word ahead of it: `DeepSeek-V3.1-Nex-N1`.
     """
     inner, mine = family_of(name.needed), family_of(asked.needed)
     behind = _behind(mine, inner)
     if behind is None or not _may_hold(asked, name) or not set(name.needed) <= set(asked.needed):
         return False
-    if _is_bare(inner) and (not name.sizes or behind > len(inner) or len(inner) < _TELLING):
+    dated = bool(dates(asked.optional) & dates(name.optional))
+    told = dated or (bool(name.sizes) and behind == len(inner))
+    if _is_bare(inner) and (not told or len(inner) < _TELLING):
         return False
     if not name.sizes and (asked.sizes or (DISTILLED in mine and DISTILLED not in inner)):
         return False

@@ -10,6 +10,7 @@ from .inside import held, held_apart
 from .models import (
     GENERIC,
     OTHER,
+    PART,
     SAME,
     TypedName,
     Words,
@@ -18,6 +19,7 @@ from .models import (
     family_words,
     first_letters,
     is_size,
+    other_version,
     parameters,
     repository,
     revised,
@@ -28,6 +30,8 @@ from .models import (
 
 _BASE: Final = "base"
 """What most names say of how a model was trained, and some of how large it is (`whisper-base`)."""
+MOST_OF_SIZE: Final = 3
+"""Models of one size and active part that are worth a hint together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,26 @@ class ModelIndex:
     """All words of names."""
     repositories: Mapping[str, str]
     """The ids of repositories' names without their owners, of those that one model has."""
+    owners: frozenset[str]
+    """Whose repositories are known."""
+
+    def beginning(self, asked: TypedName) -> str:
+        """The word that a name begins with where models are called by it; empty where none are."""
+        word = first_letters(asked)
+        return word if any(first_letters(name) == word for name, _ in self.names) else ""
+
+    def of_size(self, asked: TypedName) -> list[str]:
+        """The models of the size and active part that a name says which no family does; none where they are many."""
+        said = {word for word in asked.needed if is_size(word) or PART.fullmatch(word)}
+        keys = list(dict.fromkeys(key for name, key in self.names if said <= set(name.needed)))
+        return keys if len(said) > 1 and len(keys) <= MOST_OF_SIZE else []
+
+    def without_owner(self, text: str) -> str:
+        """A repository's name without the owner of the one that it was made of: `you/deepseek-ai_DeepSeek-V3.1`."""
+        head, slash, tail = text.lower().rpartition("/")
+        found = [owner for owner in self.owners if tail.startswith((f"{owner}_", f"{owner}-"))]
+        rest = tail[len(max(found, key=len)) + 1 :] if found else ""
+        return head + slash + rest if rest[:1].isalpha() and len(typed(rest).needed) > 1 else text
 
 
 def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIndex:
@@ -55,11 +79,13 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIn
     tags: dict[Words, str] = {}
     counts: dict[str, float] = {}
     published: dict[str, set[str]] = {}
+    owners: set[str] = set()
     for key, entry in entries:
         called = [typed(str(name)) for name in (key, entry.get("name") or key, *(entry.get("aliases") or ()))]
         names |= dict.fromkeys((name, key) for name in called)
         for alias in filter(lambda alias: "/" in alias, map(str, entry.get("aliases") or ())):
             published.setdefault(repository(alias), set()).add(key)
+            owners.add(alias.split("/")[0].lower())
         if not any(name.sizes for name in called):
             counts[key] = parameters(str(entry.get("published_parameters") or ""))
         for name in entry.get("default_for") or ():
@@ -68,7 +94,7 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIn
     families = frozenset(tuple(word for word in name.needed if not is_size(word)) for name, _ in names)
     vocabulary = SAME | GENERIC | OTHER | {word for name, _ in names for word in (*name.needed, *name.optional)}
     repositories = {name: min(keys) for name, keys in published.items() if len(keys) == 1}
-    return ModelIndex(tuple(names), defaults, tags, families, counts, vocabulary, repositories)
+    return ModelIndex(tuple(names), defaults, tags, families, counts, vocabulary, repositories, frozenset(owners))
 
 
 def adds_version(index: ModelIndex, key: str, asked: TypedName) -> bool:
@@ -131,18 +157,21 @@ def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, 
 
 
 def _base_inside(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
-    inside = [(len(name.needed), key) for name, key in index.names if held(asked, name)]
-    inside = inside or [
-        (len(name.needed), key)
-        for name, key in index.names
-        if held_apart(asked, name, index.families, index.vocabulary - SAME)
-    ]
+    words = set(asked.needed)
+    near = [(name, key) for name, key in index.names if words.issuperset(name.needed)]
+    inside = [(name.needed, key) for name, key in near if held(asked, name)]
+    own_words = index.vocabulary - SAME
+    inside = inside or [(name.needed, key) for name, key in near if held_apart(asked, name, index.families, own_words)]
     if not inside:
         return None, ()
-    longest = max(inside)[0]
-    keys = tuple(dict.fromkeys(key for length, key in inside if length == longest))
+    longest = max(len(name) for name, _ in inside)
+    keys = tuple(dict.fromkeys(key for name, key in inside if len(name) == longest))
     if len(keys) == 1 and not asked.sizes and _is_sold_smaller(index, asked, keys[0]):
         return None, ()
+    names = {name for name, _ in inside if len(name) == longest}
+    if len(keys) > 1 and len(names) == 1:  # releases of one model: what its name means by itself
+        key, _ = chosen(index, TypedName(names.pop(), asked.optional))
+        return (key, keys) if key in keys else (None, ())
     return (keys[0], keys) if len(keys) == 1 else (None, ())
 
 
@@ -172,4 +201,5 @@ def _part_of_an_offspring(key: str, asked: TypedName, found: TypedName) -> bool:
     `fara` is, whose size alone is missing; `mythos` means no model that somebody calls `Qwythos 9B Claude Mythos 5`.
     """
     beyond = [word for word in found.needed if word.isalpha() and word not in asked.needed]
-    return bool(beyond) and first_letters(found) not in typed(key).needed
+    own = typed(key).needed
+    return bool(beyond) and (first_letters(found) not in own or other_version(asked.needed, own))

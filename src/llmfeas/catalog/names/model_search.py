@@ -77,10 +77,10 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
     if key is None and len(ids) > 1:
         raise ambiguous("model", text, ids)
     if key is None:
-        if kept := _without_answer(text):
+        if kept := _without_answer(text, begins=known.beginning(asked)):
             raise kept
         own = ((tokens_of(each), each) for each in catalog.models)  # no fine-tune says what a family's last version is
-        near = newest(own, tokens_of(text)) or alike(index, text, kindred)
+        near = newest(own, tokens_of(text)) or alike(index, text, kindred) or known.of_size(asked)
         raise unknown(index, "model", text, [key for key in near if not lacks(key, asked)])
     model = catalog.models[key]
     others = tuple(other for other in ids if other != key)
@@ -112,7 +112,10 @@ def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -
         return published, ()
     # `3-3-70b` is a version first, and `p` or a region only where the name as it stands means nothing
     for spelled in dict.fromkeys(
-        (dotted(hyphenated(text)), text, with_points(text), *spellings(text), unabbreviated(text))
+        (
+            *(dotted(hyphenated(text)), text, with_points(text), *spellings(text), unabbreviated(text)),
+            *((known.without_owner(text),) if "/" in text else ()),
+        )
     ):
         key, ids = chosen(known, typed(spelled))
         if key and "/" in text and (lacks_family(key, asked) or adds_version(known, key, asked)):
@@ -180,10 +183,11 @@ def _version_behind(word: str, words: Tokens) -> float:
     return float(behind[0]) if behind and behind[0][0].isdigit() else 0.0
 
 
-def _without_answer(text: str, *, newest: bool = False) -> UsageError | None:
+def _without_answer(text: str, *, newest: bool = False, begins: str = "") -> UsageError | None:
     """What to answer to the name of a model whose weights nobody published, or that writes no text; None of others.
 
-    By data/unpublished.yaml; `newest`: a name without a version means the last one.
+    By data/unpublished.yaml; `newest`: a name without a version means the last one. `begins`: the family of known
+    models that the name begins with: what else it names is what that was tuned by (`gemma-3-12b-GPT-5.1-High`).
     """
     words = tokens_of(text)
     known = data_file(data_folder(), "unpublished", needed=False).data
@@ -192,7 +196,7 @@ def _without_answer(text: str, *, newest: bool = False) -> UsageError | None:
             problem = f"'{printable(text, 60)}' makes {other['makes']}: it is no language model"
             return UsageError("unknown-model", problem, "See 'llmfeas models list' for those that are known.")
     for family in known.get("families", ()):
-        if family["word"] not in words:
+        if family["word"] not in words or (begins and begins != family["word"]):
             continue
         if "from" in family and not newest and _version_behind(family["word"], words) < family["from"]:
             continue

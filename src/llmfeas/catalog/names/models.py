@@ -30,7 +30,7 @@ _FILE_BEHIND: Final = re.compile(r"(.+):([^:/]+)\.gguf")
 """A repository and one of its files: the first says which model, the second in which format."""
 _DECIMAL: Final = re.compile(r"(?<=\d)_(?:__)?(?=\d(?![\d.]*[bmt](?![a-z])))")
 _WORD: Final = re.compile(
-    r"\d+x\d+(?:\.\d+)?[bmt]?(?![a-z0-9])|(?<![a-z0-9])[ae]\d+(?:\.\d+)?[bmt](?![a-z])|(?<![a-z0-9])v\d+(?:\.\d+)?(?![a-z0-9])"
+    r"(?<![a-z0-9])i1(?![a-z0-9])|\d+x\d+(?:\.\d+)?[bmt]?(?![a-z0-9])|(?<![a-z0-9])[ae]\d+(?:\.\d+)?[bmt](?![a-z])|(?<![a-z0-9])v\d+(?:\.\d+)?(?![a-z0-9])"
     r"|\d+(?:\.\d+)?[bmtk](?![a-z0-9])|[a-z]+|\d+(?:\.\d+)?"
 )
 DISTILLED: Final = "distill"
@@ -40,7 +40,7 @@ PART: Final = re.compile(r"[ae]\d+(?:\.\d+)?[bmt]")
 _NUMBER: Final = re.compile(r"v?\d+(?:\.\d+)?")
 _DATE: Final = re.compile(r"2[3-7](?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])?|(?:0[1-9]|1[0-2])(?:[0-2]\d|3[01])|202\d")
 _SAME_WORDS: Final = """
-    instruct it chat base hf pt thinking think reasoning preview latest text gguf mlx unsloth qat imatrix i
+    instruct it chat base hf pt thinking think reasoning preview latest text gguf mlx unsloth qat imatrix i1
     abliterated heretic derestricted decensored ud dwq uncensored quantized dynamic cloud exp model the full
     community exl2 exl3 exl bpw meta crack derisked onnx hybrid npu obliterated optiq quark mtp mtplx optimized
     speed bare serve facebook google mistralai nvidia openai zai org ai microsoft huggingface ibm liquid
@@ -64,9 +64,10 @@ _WITH_MORE: Final = (
     " llava"
 )
 _DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant pard"
+_CUT: Final = "reap ream thrift pruned loop"
 _MADE_OF: Final = "t"
-OTHER: Final = frozenset(f"{_WITH_MORE} {_DRAFTS} {_MADE_OF}".split())
-"""Words of models that hold another one and more, draft for it or are built from it (T5Gemma): not that one."""
+OTHER: Final = frozenset(f"{_WITH_MORE} {_DRAFTS} {_CUT} {_MADE_OF}".split())
+"""Words of models that hold another one and more, draft for it, are cut from it or built from it: not that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ _LIBRARY: Final = re.compile(r"(?:https?://)?(?:registry\.ollama\.ai|ollama\.com
 _GLUED: Final = re.compile(r"(?:(?<=[a-z])|(?<=[a-z]-)(?=\d\d-\d+b))([1-9])([1-9])(?![\w.])")
 _REVISION: Final = re.compile(r"(?<![a-z0-9])v0(?=\d(?![\w.]))")
 _UNDER: Final = re.compile(r"(?<=[_-]\d)_(?=\d[bmt](?![a-z0-9]))|(?<=[_-]\d\d)_(?=\d[bmt](?![a-z0-9]))")
+_APART: Final = re.compile(r"(?<=\d)[_-](?=b(?![a-z0-9]))")
 
 
 def dotted(text: str) -> str:
@@ -108,8 +110,8 @@ def dotted(text: str) -> str:
 
 
 def with_points(text: str) -> str:
-    """The text with a point in a size that is written with an underscore: `internlm2-chat-1_8b`, `solar-10_7b`."""
-    return _UNDER.sub(".", text[:LONGEST].lower())
+    """The text with a point for the underscore in a size, `solar-10_7b`, and none before its unit, `70_b`."""
+    return _APART.sub("", _UNDER.sub(".", text[:LONGEST].lower()))
 
 
 _ABBREVIATED: Final = (
@@ -207,7 +209,7 @@ def distance(asked: TypedName, name: TypedName, *, effective: bool = False, coun
     names say no size; one that says about as many is its (`bge-m3:567m`).
     """
     built = _MADE_OF in name.needed and _MADE_OF not in asked.needed  # `gemma 5` is no T5Gemma
-    if built or _other_version(asked.needed, name.needed):
+    if built or other_version(asked.needed, name.needed):
         return None
     left = Counter((*name.needed, *name.optional))
     before = ""
@@ -235,7 +237,7 @@ def first_letters(name: TypedName) -> str:
     return next((word for word in name.needed if word[0].isalpha()), "")
 
 
-def _other_version(asked: Words, name: Words) -> bool:
+def other_version(asked: Words, name: Words) -> bool:
     """Whether a word has another version behind it in a name than in the one asked for (`qwen 1`, `... qwen 3 8b`)."""
     for word, version in pairwise(asked):
         if word.isalpha() and _NUMBER.fullmatch(version):
