@@ -30,8 +30,7 @@ def copies_instead(
     It has no room for the requests at once, since its ranks repeat their cache: the fewest copies that have room are
     taken. Or it misses a load and its targets: the copies that keep them best. Or users were named alone, and copies
     serve them better in every respect. None where it keeps what is asked, where copies miss it too, and where somebody
-    said the layout. `settled` settles the same request with a layout, if that is
-    possible.
+    said the layout. `settled` settles the same request with a layout, if that is possible.
     """
     laid_out = [] if scenario.is_training else list(_layouts(scenario, given))
     if not laid_out:
