@@ -11,7 +11,7 @@ from ...errors import UsageError
 from ...feasibility.bounds import memory_lower_bound
 from ...feasibility.core import estimate, is_feasible
 from ...feasibility.result import Estimate
-from ...settle import hardware_named, resolution
+from ...settle import before_layout, hardware_named, resolution
 from ...workload.serving import spills
 from ..asked import unless_refused
 from .answer import (
@@ -107,15 +107,25 @@ def _alone(result: Estimate | None) -> bool:
 
 def _between(request: Request, node: int, most: int, found: Estimate | None, catalog: Catalog) -> Estimate:
     """The estimate on the fewest whole nodes below `most` that work, else `found`; of fewer devices under an engine of
-    clusters that is taken without being asked for.
+    clusters, on numbers for which another one is taken where nobody asks.
     """
     assert found is not None
     best = _first(request, range(node, most, node), found, catalog) or found
     engine = _dividing(request, best, catalog)
     if engine is None:
         return best
-    counts = [count for count in (*range(1, node), *range(node, most, node)) if count < best.scenario.num_devices]
+    tried = (count for count in range(node, most, node) if _takes(engine, {**request, "num_devices": count}, catalog))
+    untried = sorted({*range(1, node), *range(node, most, node)}.difference(tried))
+    counts = [count for count in untried if count < best.scenario.num_devices]
     return _first({**request, "engine": engine}, counts, found, catalog) or best
+
+
+def _takes(engine: str, request: Request, catalog: Catalog) -> bool:
+    """Whether an engine is taken without being asked for."""
+    try:
+        return before_layout(request, catalog).scenario.engine == engine
+    except UsageError:
+        return False
 
 
 def _first(request: Request, counts: Iterable[int], found: Estimate, catalog: Catalog) -> Estimate | None:
