@@ -7,14 +7,14 @@ import pytest
 
 from llmfeas.catalog.architecture import Architecture, LayerKind, Model, runs_of
 from llmfeas.catalog.parts import Experts, Window
-from llmfeas.model.attention import Attention
 from llmfeas.model.build import build
-from llmfeas.model.delta import DeltaRule
 from llmfeas.model.experts import RoutedExperts
 from llmfeas.model.feedforward import FeedForward
 from llmfeas.model.head import Head
-from llmfeas.model.latent import LatentAttention
 from llmfeas.model.layer import Layer
+from llmfeas.model.mixers.attention import Attention
+from llmfeas.model.mixers.delta import DeltaRule
+from llmfeas.model.mixers.latent import LatentAttention
 from llmfeas.model.norm import Norm
 
 PLAIN = Architecture(layers=6, hidden=64, heads=4, vocab=100, ffn=128)

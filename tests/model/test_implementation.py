@@ -10,11 +10,11 @@ from llmfeas.catalog.architecture import Architecture
 from llmfeas.catalog.parts import Experts, LinearAttention, Mla, Window
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.model.latent import LATENT_ROTATIONS
+from llmfeas.model.mixers.latent import LATENT_ROTATIONS
+from llmfeas.model.mixers.rotation import ROTATIONS
+from llmfeas.model.mixers.scores import SCORE_STEPS
 from llmfeas.model.norm import NORMS
-from llmfeas.model.rotation import ROTATIONS
 from llmfeas.model.routers import ROUTERS
-from llmfeas.model.scores import SCORE_STEPS
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import peak_candidates
 

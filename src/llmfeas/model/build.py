@@ -12,13 +12,13 @@ from ..catalog.architecture import Architecture, LayerKind, Mixer
 from ..catalog.implementation import Implementation
 from ..catalog.parts import Experts, SourceEncoder
 from ..record import dataclass, replace
-from .attention import attention
 from .beside import held_beside, held_in_layers
 from .embedding import Embedding, Positions, embedded_width, ngrams, positions, token_embedding
 from .feedforward import feed_forward
 from .head import Head, head
-from .indexer import indexer
 from .layer import Branch, Layer
+from .mixers.attention import attention
+from .mixers.indexer import indexer
 from .norm import Norm, norm
 from .operator import Operator
 from .setup import Setup
@@ -199,12 +199,12 @@ def tape_of(setup: Setup) -> Tape:
 
 def _softmax_attention(architecture: Architecture, kind: LayerKind) -> Operator:
     if kind.windowed and architecture.window is not None and architecture.window.blocks:
-        from .near import near_attention
+        from .mixers.near import near_attention
 
         return near_attention(architecture, kind)
     if architecture.mla is None:
         return _plain_attention(architecture, kind)
-    from .latent import latent_attention
+    from .mixers.latent import latent_attention
 
     return latent_attention(architecture, kind)
 
@@ -213,15 +213,15 @@ def _plain_attention(architecture: Architecture, kind: LayerKind) -> Operator:
     """Softmax attention over heads of keys and values, or one of its kinds."""
     window = architecture.window
     if architecture.query_rank:
-        from .attention_kinds import FactoredAttention
+        from .mixers.attention_kinds import FactoredAttention
 
         return attention(architecture, kind, FactoredAttention, q_rank=architecture.query_rank)
     if architecture.differential:
-        from .attention_kinds import DifferentialAttention
+        from .mixers.attention_kinds import DifferentialAttention
 
         return attention(architecture, kind, DifferentialAttention)
     if window is not None and window.every and kind.windowed:
-        from .attention_kinds import BlockAttention
+        from .mixers.attention_kinds import BlockAttention
 
         return attention(architecture, kind, BlockAttention, every=window.every)
     return attention(architecture, kind)
@@ -231,23 +231,23 @@ def _strided(architecture: Architecture, kind: LayerKind) -> tuple[Operator, ...
     a, window = architecture, architecture.window
     if window is None or not window.every or not kind.windowed:
         return ()
-    from .attention_kinds import Strided
+    from .mixers.attention_kinds import Strided
 
     return (Strided(a.heads, a.kv_heads, a.head_dim, window.every),)
 
 
 def _rare(module: str, function: str) -> Callable[[Architecture, LayerKind], Operator]:
-    """What makes a mixer that few models have: a function of a module beside, imported when it is first called."""
+    """What makes a mixer that few models have: a function of a module of `mixers`, imported when it is first called."""
 
     def mixer(architecture: Architecture, kind: LayerKind) -> Operator:
-        made: Operator = getattr(import_module(f"..{module}", __name__), function)(architecture, kind)
+        made: Operator = getattr(import_module(f"..mixers.{module}", __name__), function)(architecture, kind)
         return made
 
     return mixer
 
 
 def _hybrid(architecture: Architecture, kind: LayerKind) -> Operator:
-    from .together import Together
+    from .mixers.together import Together
 
     return Together(_softmax_attention(architecture, kind), MIXERS["state_space"](architecture, kind))
 
@@ -255,13 +255,13 @@ def _hybrid(architecture: Architecture, kind: LayerKind) -> Operator:
 def _compressor(architecture: Architecture, kind: LayerKind) -> tuple[Operator, ...]:
     if architecture.compressed_attention is None:
         return ()
-    from .compressed import compressor
+    from .mixers.compressed import compressor
 
     return compressor(architecture, kind)
 
 
 def _crossing(architecture: Architecture, source: SourceEncoder) -> Operator:
-    from .cross_attention import cross_attention
+    from .mixers.cross_attention import cross_attention
 
     return cross_attention(architecture, source)
 
@@ -269,7 +269,7 @@ def _crossing(architecture: Architecture, source: SourceEncoder) -> Operator:
 def _for_decoder(architecture: Architecture) -> tuple[Operator, ...]:
     if architecture.source is None or not architecture.encoder:
         return ()
-    from .cross_attention import made_for_decoder
+    from .mixers.cross_attention import made_for_decoder
 
     return made_for_decoder(architecture, architecture.source)
 

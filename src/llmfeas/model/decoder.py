@@ -18,8 +18,8 @@ from .build import tape_of
 from .context import Context
 from .layer import LayerProgram
 from .learned import behind, learned
+from .mixers.rotation import Around, Lent, Rotation, SourceStream
 from .operator import Operator, Program
-from .rotation import Around, Lent, Rotation, SourceStream
 
 if TYPE_CHECKING:
     from .streams import StreamsProgram
@@ -127,7 +127,7 @@ class Decoder:
         setup = context.setup.reading
         if setup is None or source is None or context.cache is not None:
             return None
-        from .cross_attention import source_sizes
+        from .mixers.cross_attention import source_sizes
 
         grain = tape_of(setup).whole_tokens or 1
         inner = context.sized(source_sizes(context.sizes, -(-source.tokens // grain) * grain))
@@ -279,7 +279,7 @@ class Decoder:
         if source is None or self.reads:
             return None
         recorder, tokens, cut = context.recorder, source.tokens, False
-        from .cross_attention import source_sizes
+        from .mixers.cross_attention import source_sizes
 
         if self.reader is not None:
             inner = self.reader.context

@@ -12,8 +12,8 @@ from ..autograd.storage import LOGITS
 from ..catalog.architecture import Architecture
 from ..record import dataclass, replace
 from .context import Context
+from .mixers.scores import softcapped
 from .operator import Operator
-from .scores import softcapped
 from .weight import Weight, column_linear, rank_vocab, vector
 
 _LABELS: Final = 2

@@ -11,9 +11,9 @@ from ..autograd.recorder import Recorder
 from ..record import dataclass, replace
 from .beside import passing_by
 from .context import Context
+from .mixers.rotation import Around
 from .norm import Norm, NormProgram
 from .operator import Operator, Program
-from .rotation import Around
 from .weight import Weight
 
 

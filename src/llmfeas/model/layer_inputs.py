@@ -13,9 +13,9 @@ from .activations import activated, activation_kind
 from .beside import LayerInput, LayerTables
 from .context import Context
 from .layer import Branch, Layer, SerialProgram
+from .mixers.rotation import Around
 from .norm import NormProgram
 from .operator import Operator
-from .rotation import Around
 
 
 class TablesProgram:

@@ -6,9 +6,9 @@ from ..adapters import AdapterKind
 from ..autograd.graph import Parameter, Tensor
 from ..autograd.products import embedding, linear
 from ..autograd.rules import made
-from .attention import Attention
 from .build import Tape, tape_of
 from .context import Context
+from .mixers.attention import Attention
 
 ENCODER_PRODUCTS = 3
 """Products, with biases, that virtual tokens come from (peft's PromptEncoder: an MLP)."""

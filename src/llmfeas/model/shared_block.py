@@ -10,13 +10,13 @@ from ..autograd.views import joined
 from ..catalog.architecture import Architecture, LayerKind
 from ..catalog.parts import SharedBlock
 from ..record import dataclass, replace
-from .attention import attention
 from .context import Context, Linear
 from .feedforward import feed_forward
 from .layer import Branch, BranchProgram, Layer, LayerProgram
+from .mixers.attention import attention
+from .mixers.rotation import Around
 from .norm import norm
 from .operator import Operator
-from .rotation import Around
 from .weight import Weight, column_linear, row_linear
 
 Adapters = dict[tuple[str, str], Parameter]

@@ -27,9 +27,9 @@ from .activations import activated, activation_kind
 from .beside import LayerInput, StreamMixing, StreamProjections
 from .context import Context
 from .layer import Branch, Layer, LayerProgram
+from .mixers.rotation import Around
 from .norm import NormProgram
 from .operator import Operator
-from .rotation import Around
 
 
 class StreamsProgram:

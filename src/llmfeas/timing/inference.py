@@ -15,9 +15,9 @@ from ..scenario import Scenario
 from ..workload.serving import answer_tokens, peers, readers, streams_weights, writers
 from .decode import cached_tokens, decode_parts, decode_rates, sequences_in_pass, sequences_per_replica
 from .host import experts_share, host_share
+from .paths import earlier
 from .prefill import prefill_parts, prefill_rates, prompt_tokens
 from .regimes import Evidence, Interval, calibrated, decode_regime, interval, prefill_regime, weakest
-from .releases import earlier
 from .serving_floor import least_decode_seconds, least_first_token_seconds, least_prompt_seconds
 
 BoundBy = Literal["compute", "bandwidth", "host", "communication"]

@@ -1,4 +1,4 @@
-"""Which calibrated path an inference engine takes on a device: its family, its backend, the class of its memory."""
+"""Which calibrated path an inference engine takes on a device, and that of an older release where nobody named one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from functools import lru_cache
 
 from ..catalog.device import Device
 from ..catalog.engine import ServingSpeed
-from ..record import dataclass
+from ..findings import cached_across_batches
+from ..record import dataclass, replace
+from ..scenario import Scenario
 
 ACCELERATORS = ("hpu", "tpu", "npu", "neuron", "port")
 """Backends whose serving stacks are compiled graphs, whatever the engine is called."""
@@ -54,3 +56,22 @@ def _bandwidth_class(device: Device, family: str, backend: str) -> str:
     if backend in ("cuda", "rocm") and device.kind == "datacenter":
         return f"{backend}-datacenter"
     return backend if backend in ("cuda", "rocm") else "other"
+
+
+def earlier(scenario: Scenario) -> Scenario | None:
+    """The same under the latest earlier release that runs at another speed; None where the release was said."""
+    found = _earlier(scenario)
+    return None if found is None else found.in_batch_of(scenario)
+
+
+@cached_across_batches
+def _earlier(scenario: Scenario) -> Scenario | None:
+    """The same for any batch."""
+    engine = scenario.engine_record
+    if scenario.engine_version is not None or not engine.older:
+        return None
+    older = scenario.tables.engine(list(engine.older.values())[-1])
+    mine, theirs = engine.serving.speed, older.serving.speed
+    if theirs.fixed == mine.fixed or (theirs.family, theirs.backend) != (mine.family, mine.backend):
+        return None
+    return replace(scenario, engine=older.id, attention="eager" if older.serving.asks_fused else scenario.attention)

@@ -306,4 +306,4 @@ def test_a_server_is_told_no_longer_request_than_it_starts_with(share: float, lo
     asked = {"model": "llama-3.1-8b", "device": "rtx-4090", "task": "inference", "engine": "vllm", "quant": "none"}
     request = {**asked, "prompt": 1000, "output": 300, "concurrency": 1, "gpu_memory_utilization": share}
     resolved = prepared(request, LAUNCHERS["vllm"], CATALOG)
-    assert longest_served(resolved.scenario) == longest
+    assert longest_served(resolved.estimate.scenario) == longest

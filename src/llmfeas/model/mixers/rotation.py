@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..autograd.basic import add, cast, less, mul, scaled
-from ..autograd.graph import Tensor, view
-from ..autograd.recorder import Recorder
-from ..autograd.rules import made, passed
-from ..autograd.views import joined, sliced, split
-from ..record import dataclass
+from ...autograd.basic import add, cast, less, mul, scaled
+from ...autograd.graph import Tensor, view
+from ...autograd.recorder import Recorder
+from ...autograd.rules import made, passed
+from ...autograd.views import joined, sliced, split
+from ...record import dataclass
 
 Rotation = tuple[Tensor, Tensor]
 """cos and sin of one sequence, shared by all layers of a kind."""

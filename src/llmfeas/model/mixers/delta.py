@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar
 
-from ..autograd.basic import (
+from ...autograd.basic import (
     add,
     cast,
     filled,
@@ -18,19 +18,19 @@ from ..autograd.basic import (
     unary_of_input,
     unary_of_output,
 )
-from ..autograd.graph import Tensor, view
-from ..autograd.products import matmul
-from ..autograd.recurrent import chunk_loop, decays, delta_kernel, gated_norm, short_convolution, solved
-from ..autograd.routing import summed
-from ..autograd.views import copy, joined, padded, repeated, sliced, split
-from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass
-from .context import Context
-from .norm import NormProgram
-from .operator import AttentionKernel, Operator, Program
+from ...autograd.graph import Tensor, view
+from ...autograd.products import matmul
+from ...autograd.recurrent import chunk_loop, decays, delta_kernel, gated_norm, short_convolution, solved
+from ...autograd.routing import summed
+from ...autograd.views import copy, joined, padded, repeated, sliced, split
+from ...catalog.architecture import Architecture, LayerKind
+from ...record import dataclass
+from ..context import Context
+from ..norm import NormProgram
+from ..operator import AttentionKernel, Operator, Program
+from ..weight import Weight, column_linear, row_linear, vector
 from .rotation import Around
 from .scores import turned
-from .weight import Weight, column_linear, row_linear, vector
 
 _CHUNK = 64
 _LOOP_LAUNCHES = 21

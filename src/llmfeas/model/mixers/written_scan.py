@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Protocol
 
-from ..autograd.basic import (
+from ...autograd.basic import (
     add,
     cast,
     clamped,
@@ -19,15 +19,15 @@ from ..autograd.basic import (
     unary_of_input,
     unary_of_output,
 )
-from ..autograd.graph import Parameter, Tensor
-from ..autograd.products import linear, matmul
-from ..autograd.recurrent import outer, running_sum, short_convolution, state_loop, summed
-from ..autograd.rules import passed
-from ..autograd.views import copy, joined, padded, repeated, sliced, split, spread_heads
-from .context import Context
-from .norm import NormProgram
+from ...autograd.graph import Parameter, Tensor
+from ...autograd.products import linear, matmul
+from ...autograd.recurrent import outer, running_sum, short_convolution, state_loop, summed
+from ...autograd.rules import passed
+from ...autograd.views import copy, joined, padded, repeated, sliced, split, spread_heads
+from ..context import Context
+from ..norm import NormProgram
+from ..weight import Weight
 from .rotation import Around
-from .weight import Weight
 
 
 class Scan(Protocol):

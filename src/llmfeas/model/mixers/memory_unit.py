@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..autograd.basic import mul, silu
-from ..autograd.graph import Tensor
-from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass
-from .context import Context
-from .operator import Operator
+from ...autograd.basic import mul, silu
+from ...autograd.graph import Tensor
+from ...catalog.architecture import Architecture, LayerKind
+from ...record import dataclass
+from ..context import Context
+from ..operator import Operator
+from ..weight import Weight, column_linear, row_linear
 from .rotation import Around
-from .weight import Weight, column_linear, row_linear
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from ..autograd.basic import add, cast, dropout, filled, scaled_in_place, softmax
-from ..autograd.graph import Tensor, view
-from ..autograd.products import matmul
-from ..autograd.rules import made
-from ..autograd.storage import FIELD_MASK
-from ..autograd.views import copy, gathered, joined, overlapping, overwritten, padded, sliced
-from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass, replace
-from .context import Context, Linear
-from .operator import Operator
+from ...autograd.basic import add, cast, dropout, filled, scaled_in_place, softmax
+from ...autograd.graph import Tensor, view
+from ...autograd.products import matmul
+from ...autograd.rules import made
+from ...autograd.storage import FIELD_MASK
+from ...autograd.views import copy, gathered, joined, overlapping, overwritten, padded, sliced
+from ...catalog.architecture import Architecture, LayerKind
+from ...record import dataclass, replace
+from ..context import Context, Linear
+from ..operator import Operator
+from ..weight import Weight, column_linear, row_linear
 from .rotation import Around
-from .weight import Weight, column_linear, row_linear
 
 EVERYWHERE: Final = 1
 """Tokens of a sequence that see all and that all see."""

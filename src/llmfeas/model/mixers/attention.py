@@ -5,19 +5,19 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Self
 
-from ..autograd.basic import cast, clipped_in_place, mul, scaled, unary_of_output
-from ..autograd.graph import Tensor
-from ..autograd.views import copy, repeated, sliced, split
-from ..catalog.architecture import Architecture, LayerKind, QkNorm
-from ..catalog.implementation import Implementation
-from ..catalog.parts import HeadShape
-from ..record import dataclass, replace
-from .context import Context, Made
-from .norm import NormProgram
-from .operator import AttentionKernel, Operator, SpanShape
+from ...autograd.basic import cast, clipped_in_place, mul, scaled, unary_of_output
+from ...autograd.graph import Tensor
+from ...autograd.views import copy, repeated, sliced, split
+from ...catalog.architecture import Architecture, LayerKind, QkNorm
+from ...catalog.implementation import Implementation
+from ...catalog.parts import HeadShape
+from ...record import dataclass, replace
+from ..context import Context, Made
+from ..norm import NormProgram
+from ..operator import AttentionKernel, Operator, SpanShape
+from ..weight import Weight, column_linear, row_linear, vector
 from .rotation import Around, Rotation, respread, rotated
 from .scores import eager, fused, fused_alike, picked_apart, softmax_backward_flop, softmax_flop, turned
-from .weight import Weight, column_linear, row_linear, vector
 
 _COUNTER_BYTES = 8
 """A windowed cache layer holds its window as one 64-bit number."""

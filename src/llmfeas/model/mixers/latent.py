@@ -5,18 +5,18 @@ from __future__ import annotations
 from functools import partial
 from typing import ClassVar, Self
 
-from ..autograd.basic import add, mul
-from ..autograd.graph import Tensor, view
-from ..autograd.recorder import Recorder
-from ..autograd.views import joined, overwritten, sliced, split, spread_heads
-from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass, replace
-from .context import Context
-from .norm import NormProgram, norm_program
-from .operator import AttentionKernel, Operator, SpanShape
+from ...autograd.basic import add, mul
+from ...autograd.graph import Tensor, view
+from ...autograd.recorder import Recorder
+from ...autograd.views import joined, overwritten, sliced, split, spread_heads
+from ...catalog.architecture import Architecture, LayerKind
+from ...record import dataclass, replace
+from ..context import Context
+from ..norm import NormProgram, norm_program
+from ..operator import AttentionKernel, Operator, SpanShape
+from ..weight import NormKind, Weight, column_linear, row_linear, vector
 from .rotation import Around, Rotation, turned_as_complex, turned_by_kernel
 from .scores import eager, fused, softmax_backward_flop, softmax_flop, turned
-from .weight import NormKind, Weight, column_linear, row_linear, vector
 
 
 @dataclass(frozen=True, slots=True)

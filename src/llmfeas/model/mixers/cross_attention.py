@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..autograd.basic import scaled, unary_of_input
-from ..autograd.graph import Tensor
-from ..autograd.products import linear
-from ..autograd.rules import made
-from ..autograd.storage import Sizes
-from ..autograd.views import copy, repeated
-from ..catalog.architecture import Architecture
-from ..catalog.parts import SourceEncoder
-from ..record import dataclass, replace
-from .context import Context
-from .operator import AttentionKernel, Operator, Program
+from ...autograd.basic import scaled, unary_of_input
+from ...autograd.graph import Tensor
+from ...autograd.products import linear
+from ...autograd.rules import made
+from ...autograd.storage import Sizes
+from ...autograd.views import copy, repeated
+from ...catalog.architecture import Architecture
+from ...catalog.parts import SourceEncoder
+from ...record import dataclass, replace
+from ..context import Context
+from ..operator import AttentionKernel, Operator, Program
+from ..weight import Weight, column_linear, row_linear, vector
 from .rotation import Around
 from .scores import eager, fused_alike, softmax_backward_flop, softmax_flop, turned
-from .weight import Weight, column_linear, row_linear, vector
 
 
 @dataclass(frozen=True, slots=True)

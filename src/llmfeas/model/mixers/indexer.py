@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass
-from .operator import Operator, SpanShape
-from .weight import Weight, column_linear, vector
+from ...catalog.architecture import Architecture, LayerKind
+from ...record import dataclass
+from ..operator import Operator, SpanShape
+from ..weight import Weight, column_linear, vector
 
 
 @dataclass(frozen=True, slots=True)

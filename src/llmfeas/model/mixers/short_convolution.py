@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..autograd.basic import mul
-from ..autograd.graph import Tensor
-from ..autograd.recurrent import short_convolution
-from ..autograd.views import split
-from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass
-from .context import Context
-from .operator import Operator
+from ...autograd.basic import mul
+from ...autograd.graph import Tensor
+from ...autograd.recurrent import short_convolution
+from ...autograd.views import split
+from ...catalog.architecture import Architecture, LayerKind
+from ...record import dataclass
+from ..context import Context
+from ..operator import Operator
+from ..weight import Weight, column_linear, row_linear, vector
 from .rotation import Around
-from .weight import Weight, column_linear, row_linear, vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Self
 
-from ..autograd.basic import add, scaled
-from ..autograd.graph import Tensor
-from ..catalog.implementation import Implementation
-from ..record import dataclass, replace
-from .context import Context
-from .operator import AttentionKernel, Operator, SpanShape
+from ...autograd.basic import add, scaled
+from ...autograd.graph import Tensor
+from ...catalog.implementation import Implementation
+from ...record import dataclass, replace
+from ..context import Context
+from ..operator import AttentionKernel, Operator, SpanShape
+from ..weight import Weight
 from .rotation import Around
-from .weight import Weight
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..autograd.graph import Tensor
-from ..record import dataclass
+from ...autograd.graph import Tensor
+from ...record import dataclass
+from ..context import Context, Made
+from ..norm import NormProgram, norm_program
+from ..operator import AttentionKernel, Operator, SpanShape
+from ..weight import Weight, column_linear, row_linear, vector
 from .attention import Attention, AttentionProgram
-from .context import Context, Made
-from .norm import NormProgram, norm_program
-from .operator import AttentionKernel, Operator, SpanShape
 from .scores import softmax_backward_flop, softmax_flop
-from .weight import Weight, column_linear, row_linear, vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..autograd.basic import mul, silu, unary_of_input
-from ..autograd.graph import Parameter, Tensor
-from ..autograd.recurrent import delta_kernel, gated_norm, short_convolution
-from ..autograd.views import split
-from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass
-from .context import Context
-from .operator import Operator, Program
+from ...autograd.basic import mul, silu, unary_of_input
+from ...autograd.graph import Parameter, Tensor
+from ...autograd.recurrent import delta_kernel, gated_norm, short_convolution
+from ...autograd.views import split
+from ...catalog.architecture import Architecture, LayerKind
+from ...record import dataclass
+from ..context import Context
+from ..operator import Operator, Program
+from ..weight import Adapter, Weight, column_linear, row_linear, vector
 from .rotation import Around
-from .weight import Adapter, Weight, column_linear, row_linear, vector
 
 _FP32_BYTES = 4
 _LOOP_LAUNCHES = 7

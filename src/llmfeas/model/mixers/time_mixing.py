@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..autograd.basic import mul, unary_of_output
-from ..autograd.graph import Tensor
-from ..autograd.recurrent import delta_kernel
-from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass
-from .context import Context
-from .operator import Operator
+from ...autograd.basic import mul, unary_of_output
+from ...autograd.graph import Tensor
+from ...autograd.recurrent import delta_kernel
+from ...catalog.architecture import Architecture, LayerKind
+from ...record import dataclass
+from ..context import Context
+from ..operator import Operator
+from ..weight import Weight, column_linear, row_linear
 from .rotation import Around
-from .weight import Weight, column_linear, row_linear
 
 _CHUNK = 64
 _FP32_BYTES = 4

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ..autograd.graph import Tensor
-from ..autograd.products import linear
-from ..catalog.architecture import Architecture, LayerKind
-from ..record import dataclass
-from .context import Context
-from .norm import NormProgram, norm_program
-from .operator import AttentionKernel, Operator, SpanShape
+from ...autograd.graph import Tensor
+from ...autograd.products import linear
+from ...catalog.architecture import Architecture, LayerKind
+from ...record import dataclass
+from ..context import Context
+from ..norm import NormProgram, norm_program
+from ..operator import AttentionKernel, Operator, SpanShape
+from ..weight import Weight, column_linear, row_linear, vector
 from .rotation import Around, rotated
 from .scores import eager, fused, softmax_backward_flop, softmax_flop, turned
-from .weight import Weight, column_linear, row_linear, vector
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Self
 
-from ..autograd.basic import (
+from ...autograd.basic import (
     cast,
     less,
     mul,
@@ -13,17 +13,17 @@ from ..autograd.basic import (
     unary_of_input,
     unary_of_output,
 )
-from ..autograd.graph import Parameter, Tensor
-from ..autograd.products import stacked_product
-from ..autograd.recurrent import short_convolution, token_loop
-from ..autograd.views import copy, sliced
-from ..catalog.architecture import Activation, Architecture, LayerKind
-from ..record import dataclass, replace
-from .activations import activated, activation_kind
-from .context import Context
-from .operator import Operator
+from ...autograd.graph import Parameter, Tensor
+from ...autograd.products import stacked_product
+from ...autograd.recurrent import short_convolution, token_loop
+from ...autograd.views import copy, sliced
+from ...catalog.architecture import Activation, Architecture, LayerKind
+from ...record import dataclass, replace
+from ..activations import activated, activation_kind
+from ..context import Context
+from ..operator import Operator
+from ..weight import Weight, column_linear, row_linear, vector
 from .rotation import Around
-from .weight import Weight, column_linear, row_linear, vector
 
 _FP32_BYTES = 4
 

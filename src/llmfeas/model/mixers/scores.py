@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..autograd.basic import add, cast, dropout, filled, less, scaled, scaled_in_place, softmax, unary_of_output
-from ..autograd.graph import Node, Tensor, view
-from ..autograd.products import efficient_kernel, flash_kernel, matmul
-from ..autograd.recorder import Recorder
-from ..autograd.rules import fresh, made
-from ..autograd.views import copy, gathered, joined, repeated, sliced, spread_heads
-from ..record import dataclass, field
-from .context import Context
-from .operator import AttentionKernel
+from ...autograd.basic import add, cast, dropout, filled, less, scaled, scaled_in_place, softmax, unary_of_output
+from ...autograd.graph import Node, Tensor, view
+from ...autograd.products import efficient_kernel, flash_kernel, matmul
+from ...autograd.recorder import Recorder
+from ...autograd.rules import fresh, made
+from ...autograd.views import copy, gathered, joined, repeated, sliced, spread_heads
+from ...record import dataclass, field
+from ..context import Context
+from ..operator import AttentionKernel
 from .rotation import Around
 
 
@@ -197,7 +197,7 @@ def _with_sinks(x: Scores) -> None:
     recorder, sizes = x.context.recorder, x.context.sizes
     if x.sinks is None:
         return
-    from ..autograd.routing import top
+    from ...autograd.routing import top
 
     rows = x.heads * sizes.bs
     scores = x.weights
