@@ -222,7 +222,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     (
         "estimate -m llama-3.1-8b -d rtx-4070ti",
         0,
-        ("Pre-training ✗", "In full --task says which", "not To make it work", "not gb200"),
+        ("Pre-training ✗", "In full --task with one of these shows its figures", "not To make it work", "not gb200"),
     ),
     ("estimate -m phi-4 -d jetson-orin-nano", 0, ("Chat ✗ does not fit: q4_k_m needs", "not would make it fit")),
     ("estimate -m gemma-2-9b -d kaggle-2xt4", 0, ("Would take", "not free hours")),
