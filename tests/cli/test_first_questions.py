@@ -261,6 +261,16 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ),
     ("estimate -m gemma-3-12b -d a100 -t inference --engine vllm", 0, ("✓ feasible",)),
     ("estimate -m gemma-2-9b -d v100-sxm2-32gb -t inference --engine sglang", 0, ("not bf16 or fp32 alone",)),
+    # what limits a device stands behind its name, which is said once
+    (
+        "compare -m llama-3.1-70b -d 256xtrn2 -d 256xh100-sxm -t pretrain --tokens 1T",
+        0,
+        (
+            "Limits trainium2: compiles models ahead",
+            "; through torch-neuronx and optimum-neuron",
+            "not optimum-neuron trainium2:",
+        ),
+    ),
     # a task that is typed as an option
     ("estimate -m gpt2 -d t4 --qlora", 2, ("Here it is --task qlora.",)),
     ("estimate -m gpt2 -d t4 --serve", 2, ("Here it is --task inference.",)),
