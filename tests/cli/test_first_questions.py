@@ -271,6 +271,9 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
             "not optimum-neuron trainium2:",
         ),
     ),
+    # a part of names is looked for
+    ("estimate -m 8B -d rtx-4090", 2, ("unknown model '8B'. See 'llmfeas models search 8b'.",)),
+    ("models search 8b", 0, ("llama-3.1-8b",)),
     # a task that is typed as an option
     ("estimate -m gpt2 -d t4 --qlora", 2, ("Here it is --task qlora.",)),
     ("estimate -m gpt2 -d t4 --serve", 2, ("Here it is --task inference.",)),
