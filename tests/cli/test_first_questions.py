@@ -287,7 +287,12 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     (
         "plan -m llama-3.1-70b -d 64xh100-sxm -t pretrain --tokens 100B --deadline 7d",
         0,
-        ("Change -d h100-sxm --num-devices", "misses the deadline", "not --num-devices 256", "not The search ended"),
+        (
+            "Change -d h100-sxm --num-devices",
+            "misses the deadline",
+            "megatron instead of pytorch",
+            "not --num-devices 256",
+        ),
     ),
     # one sentence for a file that is not there
     *((f"{command} nowhere.json", 3, ("nowhere.json: there is no such file. Check the path",)) for command in READERS),
