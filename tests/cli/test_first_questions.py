@@ -99,7 +99,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         ("✗ does not fit", "would hold 20.2 GiB of one memory of 16 GiB"),
     ),
     # one user of a card that others serve many with; devices that are there are no change
-    ("plan -m gemma-3-27b -d t4 -t inference", 0, ("Change --engine llama.cpp ✓",)),
+    ("plan -m qwen3-32b -d t4 -t inference", 0, ("Change --engine llama.cpp ✓",)),
     ("plan -m llama-3.1-8b -d l4 -t inference --rate 2 --ttft 1s", 0, ("Change --quant fp8", "not --num-devices 1")),
     # no engine of clusters for a model that it has not
     ("estimate -m whisper-large-v3-turbo -d 256xa100 -t lora", 0, ("✓ feasible", "pytorch", "not megatron")),
@@ -140,7 +140,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         0,
         ("✗ does not fit", "--kv-dtype fp8 ✓", "little loss of quality; fp8 weights", "not llama.cpp instead"),
     ),
-    ("estimate -m gemma-3-27b -d t4 -t inference", 0, ("--engine llama.cpp ✓", "many requests; q4_k_m weights")),
+    ("estimate -m qwen3-32b -d t4 -t inference", 0, ("--engine llama.cpp ✓", "many requests; q4_k_m weights")),
     # no communication of TPUs is taken off what a server wants
     ("estimate -m llama-3.1-8b -d v5e-8 -t inference", 0, ("✓ feasible", "tp 8")),
     # a load that is only just kept has a way that surely keeps it
@@ -222,7 +222,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     (
         "estimate -m llama-3.1-8b -d rtx-4070ti",
         0,
-        ("Pre-training ✗", "In full --task says which", "not To make it work", "not gb200"),
+        ("Pre-training ✗", "In full --task with one of these shows its figures", "not To make it work", "not gb200"),
     ),
     ("estimate -m phi-4 -d jetson-orin-nano", 0, ("Chat ✗ does not fit: q4_k_m needs", "not would make it fit")),
     ("estimate -m gemma-2-9b -d kaggle-2xt4", 0, ("Would take", "not free hours")),
@@ -252,6 +252,28 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
             "there are 8. The product may be 1, 2, 4, 8.",
         ),
     ),
+    # what a server computes in no fp16 runs there on a card without bf16 in no way, and people take another program
+    ("estimate -m gemma-2-9b -d kaggle-2xt4 -t inference", 0, ("✓ feasible", "llama.cpp")),
+    (
+        "estimate -m gemma-3-12b -d v100-sxm2-32gb -t inference --engine vllm",
+        0,
+        ("✗ not supported", "vLLM computes Gemma 3 12B in bf16 or fp32 alone, and Tesla V100 SXM2 32GB has no bf16"),
+    ),
+    ("estimate -m gemma-3-12b -d a100 -t inference --engine vllm", 0, ("✓ feasible",)),
+    ("estimate -m gemma-2-9b -d v100-sxm2-32gb -t inference --engine sglang", 0, ("not bf16 or fp32 alone",)),
+    # what limits a device stands behind its name, which is said once
+    (
+        "compare -m llama-3.1-70b -d 256xtrn2 -d 256xh100-sxm -t pretrain --tokens 1T",
+        0,
+        (
+            "Limits trainium2: compiles models ahead",
+            "; through torch-neuronx and optimum-neuron",
+            "not optimum-neuron trainium2:",
+        ),
+    ),
+    # a part of names is looked for
+    ("estimate -m 8B -d rtx-4090", 2, ("unknown model '8B'. See 'llmfeas models search 8b'.",)),
+    ("models search 8b", 0, ("llama-3.1-8b",)),
     # a task that is typed as an option
     ("estimate -m gpt2 -d t4 --qlora", 2, ("Here it is --task qlora.",)),
     ("estimate -m gpt2 -d t4 --serve", 2, ("Here it is --task inference.",)),
@@ -265,7 +287,12 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     (
         "plan -m llama-3.1-70b -d 64xh100-sxm -t pretrain --tokens 100B --deadline 7d",
         0,
-        ("Change -d h100-sxm --num-devices", "misses the deadline", "not --num-devices 256", "not The search ended"),
+        (
+            "Change -d h100-sxm --num-devices",
+            "misses the deadline",
+            "megatron instead of pytorch",
+            "not --num-devices 256",
+        ),
     ),
     # one sentence for a file that is not there
     *((f"{command} nowhere.json", 3, ("nowhere.json: there is no such file. Check the path",)) for command in READERS),

@@ -391,7 +391,6 @@ def test_where_nothing_is_fast_enough_the_fastest_is_named() -> None:
         ("tokens", {"model": "gpt2", "device": "rx-6900xt", "budget": 10}),
         ("max-rank", {"model": "gpt2", "device": "rtx-4090"}),
         ("max-batch", {"model": "gpt2", "device": "rtx-4090", "micro_batch": 3}),
-        ("cheapest", {"model": "gpt2"}),
         ("cheapest", {"model": "gpt2", "deadline": "7d", "price": 1}),
         ("min-devices", {"model": "gpt2", "device": "8xh100-sxm"}),
         ("min-devices", {"model": "gpt2", "device": "h100-sxm", "num_devices": 4}),
@@ -407,6 +406,13 @@ def test_a_question_that_lacks_something_says_what(question: str, request_: dict
     with pytest.raises(UsageError) as caught:
         solved(question, request_, catalog())
     assert caught.value.hint
+
+
+def test_the_cheapest_within_a_month_is_taken_where_no_deadline_is_said() -> None:
+    asked = {"model": "llama-3.1-8b", "task": "qlora", "device": "rtx-4090"}
+    unsaid, said = (solved("cheapest", {**asked, **more}, catalog()) for more in ({}, {"deadline": "30d"}))
+    assert unsaid.answer == said.answer
+    assert set(unsaid.notes) - set(said.notes) == {"--deadline 30d was taken, since none was said"}
 
 
 def test_every_question_has_a_solver() -> None:

@@ -264,6 +264,8 @@ class Engine(Strict):
     """Implementations that it runs; none named: nobody said."""
     without: tuple[Identifier, ...] = ()
     """Implementations that it is known not to run, or kinds of models."""
+    no_fp16: tuple[Identifier, ...] = ()
+    """Implementations that it computes in bf16 or fp32 alone."""
     brings: tuple[Identifier, ...] = ()
     """Tasks and formats that it does by itself, whatever the libraries of a backend lack."""
     optimizers: tuple[Identifier, ...] = ()
@@ -316,6 +318,11 @@ class Engine(Strict):
             return False
         return not self.architectures or implementation in self.architectures
 
+    def lacks_precision(self, architecture: Architecture, device: Device) -> bool:
+        """Whether it computes an architecture in no 16 bits that a device has: in no fp16, on a card without bf16."""
+        without = device.backend == "cuda" and device.tflop_per_s.bf16 is None
+        return without and architecture.implementation in self.no_fp16
+
     def reads(self, form: Format) -> bool:
         """Whether it is known to read a format."""
         return form.id in self.formats or form.kind in self.formats
@@ -342,7 +349,9 @@ class Engine(Strict):
         return self.backends.get(backend.id) or (Support(status="unsupported", note=backend.refusal),)
 
 
-OWN_NAMES: Final = ("id", "name", "aliases", "versions", "older", "released", "builds", "divided", "trains_as")
+OWN_NAMES: Final = (
+    "id", "name", "aliases", "versions", "older", "released", "builds", "divided", "trains_as", "no_fp16",
+)  # fmt: skip
 """What an engine does not take from the one that it is like."""
 
 FACETS: Final = ("training", "serving")

@@ -169,7 +169,8 @@ def unknown(index: Index, kind: str, text: str, near: list[str] | None = None) -
     listed = ", ".join(shown[:-1]) + " or " + shown[-1] if len(shown) > 1 else "".join(shown)
     several = f"Several {kind}s side by side: 'llmfeas compare'. " if "," in text else ""
     hint = several + (f"Did you mean {listed}? " if near else "")
-    root = common_root(text, near)
+    found = text.isascii() and text.isalnum() and any(text.lower() in key for _, key in index.names)
+    root = common_root(text, near) or (text.lower() if found else "")
     file = ", or give its .safetensors or .gguf: those are counted whatever the type" if kind == "model" else ""
     hint += f"See 'llmfeas {kind}s search {root}'." if root else f"See 'llmfeas {kind}s list'{file}."
     return UsageError(f"unknown-{kind}", f"unknown {kind} '{printable(text, 60)}'", hint, near)

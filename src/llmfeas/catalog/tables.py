@@ -165,7 +165,7 @@ class Tables:
         yield from _missing("kernels", (engine.training.kernels,), (*PUBLIC_CODE, *self.implementations.kernels))
         known = {*formats, *(each.kind for each in formats.values())}
         yield from _missing("format", (*engine.formats, *engine.limits), known)
-        named = (*engine.architectures, *engine.without)
+        named = (*engine.architectures, *engine.without, *engine.no_fp16)
         yield from _missing("architecture", named, (*self.implementations.names, *KINDS))
         fixed = f"decode.fixed.{engine.serving.speed.fixed}"
         if engine.serving.speed.fixed and not any(

@@ -90,6 +90,9 @@ def _of_engine(scenario: Scenario) -> Iterator[tuple[Software, str]]:
         yield "unsupported", f"{name} makes vectors or scores of texts; {model.name} writes"
     if not engine.runs(model.architecture):
         yield "unsupported", f"{name} has no model of the architecture of {model.name}"
+    if scenario.precision == "fp16" and engine.lacks_precision(model.architecture, scenario.device):
+        text = f"{name} computes {model.name} in bf16 or fp32 alone, and {scenario.device.name} has no bf16"
+        yield "unsupported", text
 
 
 def _support(

@@ -275,4 +275,4 @@ def _as_asked(way: Way, search: Search, request: Mapping[str, object]) -> Way:
         for name, value in pinned.items()
         if name not in way.settings and value_and_origin(free, name)[0] != value
     }
-    return Way(way.changes, {**way.settings, **kept}, way.request, way.estimate)
+    return Way(way.changes, {**way.settings, **kept}, way.request, way.estimate, way.asked_engine)

@@ -216,7 +216,7 @@ class Search:
             self.note(changes, miss(estimated))
             return None
         settings = self.settings(changes)
-        return Way(changes, settings, {**self.request, **settings}, estimated)
+        return Way(changes, settings, {**self.request, **settings}, estimated, self.requested.engine)
 
     def hopeless(self, changes: Changes) -> bool:
         """Whether weights and states alone are more than devices or host hold, or the products of the weights

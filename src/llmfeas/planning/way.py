@@ -21,6 +21,8 @@ class Way:
     settings: Mapping[str, object]
     request: Mapping[str, object]
     estimate: Estimate
+    asked_engine: str = ""
+    """What ran it before the changes."""
 
     @property
     def total_seconds(self) -> float | None:
@@ -75,8 +77,11 @@ class Way:
         nothing = moved is None or not scenario.places_experts or "host_memory" in self.settings
         return 0.0 if nothing else host_pain(layers - (moved or 0), layers) / 2
 
-    def _spills(self) -> Iterator[str]:
+    def _unsaid(self) -> Iterator[str]:
+        """What the changes bring with them: another engine, another format, layers on the host."""
         scenario = self.estimate.scenario
+        if self.asked_engine and scenario.engine != self.asked_engine and "engine" not in self.settings:
+            yield f"{scenario.engine} instead of {self.asked_engine}"
         other = "engine" in self.settings or not scenario.engine_record.serving.automatic
         if other and "quant" not in self.settings and scenario.origins["quant"] == "derived":
             yield f"{scenario.quant} weights"
@@ -97,5 +102,5 @@ class Way:
             total_seconds=self.total_seconds,
             decode_tokens_per_second=self.estimate.unloaded_speed.expected if self.total_seconds is None else None,
             output_tokens_per_second=self.estimate.speed.expected if self.estimate.scenario.has_load else None,
-            message="; ".join((*(change.gives_up for change in self.changes), *self._spills())),
+            message="; ".join((*(change.gives_up for change in self.changes), *self._unsaid())),
         )

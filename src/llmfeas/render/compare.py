@@ -144,12 +144,15 @@ def _table(rows: Sequence[Mapping[str, Any]], sort: str, *, models: bool = False
 
 
 def _remarks(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[Phrase, ...], ...]:
-    """What limits the rows, each remark once, with the devices that it holds for."""
+    """What limits the rows, each remark and each group of devices that some hold for once."""
     texts: dict[str, list[str]] = {}
     for row in rows:
         for text in _limits(row):
             texts.setdefault(text, []).append(row["device"])
-    return tuple((Phrase(printable(f"{_few(devices)}: {text}", 300)),) for text, devices in texts.items())
+    groups: dict[str, list[str]] = {}
+    for text, devices in texts.items():
+        groups.setdefault(_few(devices), []).append(text)
+    return tuple((Phrase(printable(f"{devices}: {'; '.join(said)}", 900)),) for devices, said in groups.items())
 
 
 def _few(devices: Sequence[str]) -> str:
@@ -217,5 +220,5 @@ def _legend(rows: Sequence[Mapping[str, Any]], baseline: str | None, *, one_each
     if len({row["quant"] for row in rows}) > 1:
         parts.append("Formats differ, each the best that fits, and speed with them; --quant asks all for one.")
     if any(row["devices_needed"] != row["num_devices"] for row in rows):
-        parts.append("Takes says how many of the device it takes until the memory is enough.")
+        parts.append("Takes says how many of the device it takes, doubled until the memory is enough.")
     return " ".join(parts)

@@ -81,7 +81,9 @@ def _assumptions(envelope: Json) -> Topic:
     return assumptions(inputs, envelope["warnings"], result["verdict"]["memory"], memory.get("code"), on_host)
 
 
-IN_FULL = Topic(label="In full", paragraphs=lines_of(("--task says which: its figures, and what would make it work.",)))
+IN_FULL = Topic(
+    label="In full", paragraphs=lines_of(("--task with one of these shows its figures, and what would make it work.",))
+)
 MACHINE = {"model", "device", "num_devices", "memory", "host_memory", "reserve"}
 """Settings that say what is asked about, not what is done with it."""
 

@@ -220,7 +220,8 @@ def _running(usual: str, draft: Draft, model: Model, quant: str, catalog: Catalo
         return not inference or own or _reads(engine, quant, device, catalog)
 
     def able(engine: Engine) -> bool:
-        return job in engine.does and engine.runs(model.architecture) and reads(engine)
+        runs = engine.runs(model.architecture) and not engine.lacks_precision(model.architecture, device)
+        return job in engine.does and runs and reads(engine)
 
     others = [choice.engine for choice in backend.engines if choice.fits(traits_of(device), task, quant, many)]
     names = (usual, *others, PUBLIC_CODE if inference else PUBLIC_TRAINING)

@@ -125,7 +125,8 @@ def task_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     if scenario.method in (*FULL, "lora"):
         kind = "task-qlora-of-lora" if scenario.method == "lora" else whole.format("qlora")
         base = "a 4-bit base that exists: no pre-training," if pre else "a 4-bit base:"
-        text = f"only adapters are trained, on {base} some loss of quality, slower steps"
+        only_adapters = "" if scenario.method == "lora" else "only adapters are trained, on "
+        text = f"{only_adapters}{base} some loss of quality, slower steps"
         yield change(scenario, kind, {said: "qlora", **fewer}, text, alone=only)
 
 

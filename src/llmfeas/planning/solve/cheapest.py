@@ -25,6 +25,9 @@ FREE_SHOWN = 3
 HARDLY_MORE = 1.02
 """Cost over the least up to which fewer devices are taken: no estimate tells them apart, and few are had sooner."""
 HOUR, WEEK = 3600.0, 7 * 86400.0
+PATIENCE_SECONDS = 30 * 86400.0
+"""How long a training may take where nobody says it."""
+UNSAID = "--deadline 30d was taken, since none was said"
 HOURS_NOTE = "at least one hour of each device is counted as paid"
 
 
@@ -110,19 +113,20 @@ def cheapest(request: Request, catalog: Catalog) -> Answer:
     workstations, and those of marketplaces, come by the machine, unless a count is said.
 
     Raises:
-        UsageError: without a deadline for training, or with a price.
+        UsageError: with a price.
     """
     if asks_for_load(request):
         return cheapest_server(request, catalog)
     inference = request.get("task") == "inference"
-    if not inference and request.get("deadline") is None:
-        raise UsageError("missing-option", "solve cheapest needs --deadline", "For example --deadline 7d.")
+    unsaid = not inference and request.get("deadline") is None
+    if unsaid:
+        request = {**request, "deadline": {"value": PATIENCE_SECONDS, "origin": "default"}}
     for name in ("price", "purchase_price"):
         if request.get(name) is not None:
             hint = f"Leave {flag_of(name)} out."
             raise UsageError("contradiction", "solve cheapest compares the catalog's prices", hint)
     bids = sorted(_bids(request, catalog), key=lambda bid: (bid.usd, bid.seconds or 0.0))
-    notes = () if inference else (HOURS_NOTE,)
+    notes = () if inference else (UNSAID, HOURS_NOTE) if unsaid else (HOURS_NOTE,)
     if not bids:
         late: list[Estimate] = []
         for _ in _bids(request, catalog, late):
