@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import llmfeas
+from llmfeas import findings
 from llmfeas.memory import training
 from llmfeas.planning.answer import bare_answer
 from llmfeas.settle import resolving as settle
@@ -52,3 +53,17 @@ def test_plans_do_not_grow_with_questions(monkeypatch: pytest.MonkeyPatch) -> No
     for rank in range(1, 9):
         bare_answer({"model": "gpt2", "device": "t4", "task": "lora", "lora_rank": rank, "micro_batch": 1})
         assert 0 < len(training._plans) <= 3
+
+
+def test_the_oldest_findings_go_first_and_are_let_go_of_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They refer to themselves: kept until somebody looks for garbage, they would weigh more than all that is kept."""
+    monkeypatch.setattr(findings, "MAX_COMMON", 3)
+    monkeypatch.setattr(findings, "_questions", {})
+    kept: list[dict[object, Any]] = []
+    for rank in range(31, 36):
+        bare_answer({"model": "gpt2", "device": "t4", "task": "lora", "lora_rank": rank, "micro_batch": 1})
+        kept += [each for each in findings._questions.values() if not any(each is other for other in kept)]
+    left = list(findings._questions.values())
+    assert len(left) == 3 < len(kept)
+    assert all(any(each is other for other in left) == bool(each) for each in kept)
+    assert left[-1] is kept[-1]

@@ -190,7 +190,7 @@ def _plans_of(scenario: Scenario) -> dict[tuple[object, ...], TrainingPlan]:
     found = _plans.get(key)
     if found is None:
         if len(_plans) >= _MAX_PLANS:
-            _plans.pop(next(iter(_plans)), None)
+            _plans.pop(next(iter(_plans)), {}).clear()  # who still holds it plans anew
         found = _plans[key] = {}
     return found
 

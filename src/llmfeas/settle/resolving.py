@@ -39,7 +39,7 @@ from .weighed import weighed_layout
 if TYPE_CHECKING:
     from ..importers.tensors import ImportedModel
 
-MAX_QUESTIONS = 384
+MAX_QUESTIONS = 128
 """Questions that are kept."""
 
 
