@@ -121,12 +121,15 @@ def cross_validated(numbers: Efficiency, observations: Sequence[Observation], pl
     whole = fitted(numbers, observations, plan, felt)
     around = tangent(_asked(numbers, observations, names), whole, _rows(observations, plan, felt), len(observations))
     weights, (centres, pulls) = [item.weight for item in observations], _centred(plan)
+    # Where the time model has a kink the tangent has its least loss beside the fit, whatever is left out.
+    beside = np.array(around.without((), weights, np.array(centres), np.array(pulls))) - whole
     folds: list[list[float]] = []
     errors: dict[str, float] = {}
     for key in sorted({getattr(item, by) for item in observations}):
         rows = [row for row, item in enumerate(observations) if getattr(item, by) == key]
         unseen = [observations[row] for row in rows]
-        point = around.without(rows, weights, np.array(centres), np.array(pulls))
+        left = around.without(rows, weights, np.array(centres), np.array(pulls))
+        point = [float(x) for x in np.array(left) - beside]
         folds.append(point)
         for item, error in zip(unseen, _residuals(_numbers(numbers, names, point), unseen), strict=True):
             errors[item.id] = error

@@ -28,6 +28,7 @@ TRAINING: Mapping[str, Centre] = {
     "training.attention_newest": (0.36, 0.3),
     "training.attention_second": (1.3, 0.3),
     "training.attention_eager": (0.35, 0.5),
+    "training.recurrence": (0.03, 0.7),
     "training.stream.plain": (1.3, 0.3),
     "training.stream.tuned": (1.0, 0.3),
     "training.stream.native": (0.8, 0.4),

@@ -120,6 +120,7 @@ def test_muon_on_the_host_shows_its_products() -> None:
     [
         ({"task": "finetune", "offload": "activations", "checkpointing": "selective"}, "selective-stays"),
         ({"task": "lora", "precision": "bf16"}, "adapters-in-fp32"),
+        ({"task": "finetune", "model": "recurrentgemma-2b", "checkpointing": "full"}, "states-stay"),
     ],
 )
 def test_what_saves_no_memory_is_said(settings: dict[str, object], code: str) -> None:

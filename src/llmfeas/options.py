@@ -244,7 +244,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("tp", LAYOUT, "Tensor parallel: devices that share each matrix.", "a layout that fits", maximum=4096),
     Option("pp", LAYOUT, "Pipeline stages.", "a layout that fits", maximum=4096),
     Option("interleave", LAYOUT, "Chunks of layers that each pipeline stage holds.",
-           "1; up to 3 in tuned engines", TRAINING, maximum=4096),
+           "1; up to 4 in tuned engines", TRAINING, maximum=4096),
     Option("ep", LAYOUT, "Expert parallel: devices that share the experts.", "experts over the devices", maximum=65536),
     Option("cp", LAYOUT, "Context parallel: devices that share each sequence.", "1", maximum=4096),
     Option("offload", LAYOUT, "What moves to the host's memory.",

@@ -30,6 +30,7 @@ PIPED = {"engine": "megatron", "micro_batch": 1, "global_batch": 256, "tp": 4, "
 
 def test_a_stage_is_cut_into_more_chunks_only_where_they_fit() -> None:
     assert settled("llama-3-70b", "64xh100-sxm", **PIPED, seq_len=2048).interleave == 2
+    assert settled("llama-3-70b", "40xh100-sxm", **{**PIPED, "pp": 5}, seq_len=2048).interleave == 4
     assert settled("llama-3-70b", "64xh100-sxm", **PIPED, seq_len=8192).interleave == 1
     assert settled("llama-3-70b", "64xh100-sxm", **PIPED, seq_len=8192, interleave=2).interleave == 2
 

@@ -28,7 +28,7 @@ class CalibratedNumber(Strict):
 SHARES = {
     f"{part}.{name}"
     for part, names in {
-        "training": ("matrix", "attention", "attention_eager", "moe", "moe_local"),
+        "training": ("matrix", "attention", "attention_eager", "recurrence", "moe", "moe_local"),
         "link": ("share", "exposed", "offload", "pcie_consumer"),
         "memory": ("stream",),
         "decode": ("read", "unpack", "unpack_cpu", "compute", "service"),

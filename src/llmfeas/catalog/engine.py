@@ -178,6 +178,8 @@ class TrainingTraits(Strict):
     """Has a fused kernel for cards that the flash kernels do not run on."""
     flash: Literal["first", "second", "vendor"] = "second"
     """Fused attention kernels that it runs: of a generation, or those that the device's maker writes for each."""
+    flash_by_layer: bool = False
+    """Layers whose heads are too wide for these leave the others theirs."""
     scheme: Scheme
     memory: TrainingOverhead
 

@@ -32,6 +32,7 @@ class DerivedStep(Protocol):
     work: Work
     sums: Sums
     links: Links
+    peak: float
     bandwidth: float
     overlap: float
     ranks: int
@@ -42,6 +43,9 @@ class DerivedStep(Protocol):
 
     def passes(self, backward: float) -> tuple[str, tuple[TermInput, ...]]:
         """A forward pass and so many backward, and what is named in them."""
+
+    def peak_term(self) -> TermInput:
+        """The device's peak in the format asked for."""
 
     def bandwidth_term(self) -> TermInput:
         """The device's bandwidth."""

@@ -7,6 +7,7 @@ import math
 from ..model.sums import Sums, architecture_sums
 from ..record import replace
 from ..scenario import Scenario
+from ..timing.attention import attention_seconds
 from ..timing.decode import sequences_per_replica
 from ..timing.experts import fill_tokens, product_rate, routing_seconds
 from ..timing.host import head_bytes, sent_seconds, streamed_seconds
@@ -23,7 +24,7 @@ from ..timing.prefill import (
     streamed_widths,
     tensor_gain,
 )
-from ..timing.products import attention_seconds, matrix_passes
+from ..timing.products import matrix_passes
 from ..timing.rates import peak_flop_per_s
 from ..timing.reading import SHARP, forward_of, packed_seconds, pass_seconds
 from ..timing.spread import exchanges, rank_weights_bytes, summed_over_copy

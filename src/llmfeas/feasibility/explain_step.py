@@ -24,11 +24,11 @@ from ..timing.rollouts import rollout_of
 from ..timing.step import device_links_of, gathered_weights, host_seconds, shard_weights, sharpness
 from ..timing.work import Work, work_of
 from ..workload.kernels import launched_singly, multiplies_integers
-from . import explain_parts
+from . import explain_parts, explain_scores
 from .result import Term, TermInput
 from .terms import EFFICIENCY, Written, number, term
 
-DEVICE = ("matrix", "attention", "streaming", "routing", "decoding", "adapters", "merging")
+DEVICE = ("matrix", "attention", "recurrence", "streaming", "routing", "decoding", "adapters", "merging")
 """Parts that are work of the device."""
 HIDING = (*DEVICE, "host", "tensor_parallel", "expert_parallel")
 """Parts behind which gathers and copies hide."""
@@ -73,7 +73,8 @@ class _Step:
             return f"{1 + backward:g}", ()
         return f"1 + {backward:g} * graded", (number("graded", self.work.graded, "", "derived"),)
 
-    def _peak(self) -> TermInput:
+    def peak_term(self) -> TermInput:
+        """The device's peak in the format asked for."""
         return number("peak", self.peak, "FLOP/s", "device")
 
     def bandwidth_term(self) -> TermInput:
@@ -93,7 +94,7 @@ class _Step:
             self.tokens,
             number("fill_tokens", rates.fill_tokens, "tokens", EFFICIENCY),
             number("weights", weights, "", "model"),
-            self._peak(),
+            self.peak_term(),
             number("efficiency", rates.matrix / self.peak, "", EFFICIENCY),
             self.sharing,
         ]
@@ -113,35 +114,10 @@ class _Step:
         return text, f"micro_steps * 2 * (passes * {dense} + expert_passes * {routed}) / sharing", tuple(inputs)
 
     def attention(self) -> Written:
-        work, rates, sums = self.work, self.rates, self.sums
-        fused = self.scenario.attention == "flash"
-        flop = sums.attention_flop(work.seq_len) if fused else sums.attention_square_flop(work.seq_len)
-        rate = rates.attention if fused else rates.attention_eager
-        inputs = [
-            self.steps,
-            self.tokens,
-            number("attention_flop", flop * work.stage, "FLOP a token", "model"),
-            number("again", work.attention_again, "", "derived"),
-            self._peak(),
-            number("efficiency", rate / self.peak, "", EFFICIENCY),
-            self.sharing,
-        ]
-        passes, graded = self.passes(2.5 if fused else 2)
-        inputs += graded
-        if fused:
-            formula = f"micro_steps * tokens * attention_flop * ({passes} + again) / (peak * efficiency) / sharing"
-            return "scores and values of the causal half, in a fused kernel", formula, tuple(inputs)
-        scores = sum(span.blocks for span in sums.spans) * work.stage * sums.heads * work.seq_len
-        inputs += [
-            number("scores", scores, "a token", "model"),
-            self.bandwidth_term(),
-            number("score_bytes", work.score_bytes, "bytes"),
-            number("stream_efficiency", rates.memory / self.bandwidth, "", EFFICIENCY),
-        ]
-        work_done = f"attention_flop * ({passes} + again) / (peak * efficiency)"
-        moved = "score_bytes * scores / (bandwidth * stream_efficiency)"
-        formula = f"micro_steps * tokens * ({work_done} + {moved}) / sharing"
-        return "scores and values over the full square, written out", formula, tuple(inputs)
+        return explain_scores.attention(self)
+
+    def recurrence(self) -> Written:
+        return explain_scores.recurrence(self)
 
     def streaming(self) -> Written:
         work, rates = self.work, self.rates
@@ -377,7 +353,7 @@ class _Step:
         if record.flop_per_width:
             inputs += [
                 rounds,
-                self._peak(),
+                self.peak_term(),
                 number("matrix_efficiency", self.rates.matrix / self.peak, "", EFFICIENCY),
             ]
             formula += " + rounds * weights / (peak * matrix_efficiency)"

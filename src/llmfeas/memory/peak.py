@@ -229,6 +229,12 @@ def _unlike(scenario: Scenario) -> Iterator[Note]:
             "offloads them: --offload activations takes less memory with --checkpointing none or full"
         )
         yield Note("selective-stays", text)
+    if scenario.checkpointing == "full" and scenario.model.architecture.gated_recurrence and runs_public_code(scenario):
+        text = (
+            "each recurrence names its last state until its next pass, and with it all that full checkpointing ran "
+            "again for that state: on short sequences --checkpointing none takes less memory"
+        )
+        yield Note("states-stay", text)
     if scenario.trains_adapters and scenario.precision in ("bf16", "fp16") and runs_public_code(scenario):
         text = (
             f"adapters stay in fp32: without autocast each of their inputs is copied in 4 bytes, so that "

@@ -48,6 +48,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
         # Only where tiles or masks are: what nothing sees would have the same step walked again for each backend.
         folds_tiles=TILE in (loss or traits.loss) and scenario.device.backend not in WITH_TRITON,
+        scores_at_once=eager and scenario.device.backend == "hpu",  # its graphs fuse them, as time has it (score_bytes)
         wide_masks=any(drops.values()) and scenario.device.backend == "cpu" and runs_public_code(scenario),
         narrow_activations=fp8 and traits.narrow_activations,
         offloads=scenario.offload == "activations" and has_host(scenario),

@@ -36,6 +36,8 @@ class Recipe:
     drop_residual: bool = False
     folds_tiles: bool = False
     """Tiles of logits become statistics operator by operator, for want of a kernel."""
+    scores_at_once: bool = False
+    """What lies between the two products of attention that is written out is one kernel."""
     wide_masks: bool = False
     """Dropout keeps a mask of its input's type, as on CPUs."""
     windowed: bool = False

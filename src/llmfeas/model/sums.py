@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
 
 from ..catalog.architecture import Architecture
 from ..record import dataclass, replace
+from .attention import Attention
 from .build import Tape, build
 from .layer import Layer
 
@@ -31,6 +33,8 @@ class AttentionSpan:
     """FLOP of a block for each token that a decoding one reads, without weights: on latents as they are cached."""
     chosen: int | None = None
     """Tokens that are read at most, whichever an indexer picks."""
+    head_width: int = 0
+    """Elements of one head; 0 where no kernel minds."""
 
     def seen(self, tokens: float) -> float:
         """Mean number of earlier tokens that a causal block sees, over a sequence of `tokens`."""
@@ -139,8 +143,15 @@ class Sums:
 
         `masked`: where a window leaves something out, all is computed and a mask laid over it.
         """
-        each = (4 * span.blocks * span.width * self._met(span, tokens, masked=masked) for span in self.spans)
-        return sum(each) + self.linear_flop
+        return self.span_flop(tokens, self.spans, masked=masked) + self.linear_flop
+
+    def span_flop(self, tokens: float, spans: Iterable[AttentionSpan], *, masked: bool = False) -> float:
+        """The same of some blocks of softmax attention alone."""
+        return sum(4 * span.blocks * span.width * self._met(span, tokens, masked=masked) for span in spans)
+
+    def wide_spans(self, width: int) -> tuple[AttentionSpan, ...]:
+        """The blocks whose heads are wider."""
+        return tuple(span for span in self.spans if span.head_width > width)
 
     def _met(self, span: AttentionSpan, tokens: float, *, masked: bool) -> float:
         """Tokens that one is multiplied with."""
@@ -215,11 +226,12 @@ def architecture_sums(architecture: Architecture) -> Sums:
 
 def _spans(tape: Tape) -> tuple[AttentionSpan, ...]:
     """Blocks that are equal to each other, counted."""
-    spans: Counter[tuple[float, int, int | None, int, float, int | None]] = Counter()
+    spans: Counter[tuple[float, int, int | None, int, float, int | None, int]] = Counter()
     for operator, repeat in tape.operators:
         if operator.span is not None:
             seen_flop = operator.decode_flop(1.0) - operator.decode_flop(0.0)
-            spans[(*operator.span, operator.cache_parts, seen_flop, operator.chosen)] += repeat
+            head = operator.head_dim if isinstance(operator, Attention) else 0
+            spans[(*operator.span, operator.cache_parts, seen_flop, operator.chosen, head)] += repeat
     return tuple(AttentionSpan(blocks, *span) for span, blocks in spans.items())
 
 

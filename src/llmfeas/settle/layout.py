@@ -253,7 +253,7 @@ def _ranks(scenario: Scenario) -> int:
     return scenario.tp * scenario.pp
 
 
-def default_interleave(scenario: Scenario, most: int = 3) -> int:
+def default_interleave(scenario: Scenario, most: int = 4) -> int:
     """The chunks of layers, at most so many, that a stage holds where nobody says: tuned engines interleave if layers
     divide so.
     """

@@ -1,4 +1,4 @@
-"""The seconds of one micro-step's work on a device: products, attention, what lies between them, weights unpacked."""
+"""The seconds of one micro-step's work on a device: products, what lies between them, weights unpacked."""
 
 from __future__ import annotations
 
@@ -34,21 +34,6 @@ def matrix_passes(work: Work) -> tuple[float, float]:
         return layers, routed
     head, inside = work.sums.head_weights * work.head, work.sums.dense_weights * work.stage
     return layers + (work.passes - 1) * (1 - work.graded) * head / (head + inside), routed
-
-
-def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float:
-    """Scores and values: fused kernels do the causal half 3.5 times (forward, backward with recomputed scores).
-
-    Unfused code does the full square 3 times and moves the score matrix.
-    """
-    sums, again = work.sums, work.attention_again
-    if fused:
-        flop = sums.attention_flop(work.seq_len, masked=work.masks_windows) * work.stage * work.tokens / work.divisor
-        return flop * (1 + 2.5 * work.graded + again) / rates.attention
-    flop = sums.attention_square_flop(work.seq_len) * work.stage * work.tokens / work.divisor
-    layers = sum(span.blocks for span in sums.spans) * work.stage
-    moved = work.score_bytes * layers * sums.heads * work.seq_len * work.tokens / work.divisor
-    return flop * (1 + 2 * work.graded + again) / rates.attention_eager + moved / rates.memory
 
 
 def streaming_seconds(work: Work, rates: TrainingRates) -> float:

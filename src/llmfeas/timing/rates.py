@@ -124,6 +124,10 @@ class TrainingRates:
     matrix: float
     attention: float
     attention_eager: float
+    attention_wide: float
+    """FLOP/s of fused attention with heads that are too wide for flash kernels."""
+    recurrence: float
+    """FLOP/s of kernels that run recurrences in chunks."""
     stream: float
     """Bytes a second of pointwise work, already divided by the engine's overhead."""
     memory: float
@@ -148,9 +152,9 @@ def training_rates(
     """The effective rates of a device in training at a precision under an engine of a style."""
     value, traits = efficiency.value, efficiency.generation(device.generation, device.backend)
     generation = efficiency.parameters[f"training.generation.{traits.training}"]
-    half = _sustained_flop_per_s(efficiency, device, precision)
+    half, sustained = _sustained_flop_per_s(efficiency, device, precision)
     share = _matrix_share(efficiency, device, precision, style) * generation.value
-    peak = peak_flop_per_s(device, precision)
+    peak = peak_flop_per_s(device, precision) * sustained
     gain = 1 + max(0.0, peak / half - 1) * _gain(efficiency, precision)
     matrix = min(half * share * gain, BEST_SHARE * peak)
     unfused = generation.value if traits.attention == "scaled" else 1.0
@@ -161,6 +165,8 @@ def training_rates(
         matrix=matrix,
         attention=half * _fused_share(efficiency, device, generation.value, flash),
         attention_eager=half * value("training.attention_eager") * unfused,
+        attention_wide=device.fp32_flop_per_s * value("training.attention_wide"),
+        recurrence=half * value("training.recurrence"),
         stream=memory / (width * value(f"training.stream.{style}")),
         memory=memory,
         vector=device.fp32_flop_per_s,
@@ -268,15 +274,20 @@ def _gain(efficiency: Efficiency, precision: str) -> float:
     return prod(efficiency.value(f"training.{name}") for name in GAINS[precision]) if precision in GAINS else 0.0
 
 
-def _sustained_flop_per_s(efficiency: Efficiency, device: Device, precision: str) -> float:
-    """Peak without fp8, or of it what the card's power, or a processor that multiplies tiles, sustains, FLOP/s."""
+def _sustained_flop_per_s(efficiency: Efficiency, device: Device, precision: str) -> tuple[float, float]:
+    """Peak without narrow formats, or of it what the card's power, or a processor that multiplies tiles, sustains,
+    FLOP/s; and the share of any peak that the power does.
+    """
     peak = _base_peak(device, precision)
     if precision in FULL_PRECISION:
-        return peak
+        return peak, 1.0
     if device.has_tiles:
-        return peak * efficiency.value("training.tiles")
+        return peak * efficiency.value("training.tiles"), 1.0
     each = efficiency.generation(device.generation, device.backend).watts_per_tflop_per_s
-    return peak if device.power_w is None or each is None else min(peak, device.power_w / each * TERA)
+    if device.power_w is None or each is None:
+        return peak, 1.0
+    share = min(1.0, device.power_w / each * TERA / peak)
+    return peak * share, share
 
 
 def _base_peak(device: Device, precision: str) -> float:

@@ -16,9 +16,10 @@ from ..memory.training import training_plan
 from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..walk.candidates import PeakCandidates
+from .attention import attention_seconds
 from .decode import eager_factor
 from .experts import routing_seconds
-from .products import attention_seconds, decoding_seconds, matrix_seconds
+from .products import decoding_seconds, matrix_seconds
 from .rates import HostRates, TrainingRates, host_rates, rates_of
 from .work import Work, work_of
 

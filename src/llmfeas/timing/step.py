@@ -20,6 +20,7 @@ from ..scenario import Scenario
 from ..workload.kernels import launched_singly, multiplies_integers
 from ..workload.parameters import decodes_base
 from .adapters import adapter_seconds, merging_seconds
+from .attention import attention_seconds, recurrence_seconds
 from .experts import expert_parallel_seconds, routing_seconds
 from .host import memory_bytes_per_s, products_flop_per_s
 from .launches import launches_of
@@ -31,7 +32,7 @@ from .offload import (
     swapped_bytes,
     weight_bytes_gathered,
 )
-from .products import attention_seconds, matrix_seconds, streaming_seconds, unpacking_seconds
+from .products import matrix_seconds, streaming_seconds, unpacking_seconds
 from .rates import TrainingRates, host_rates, rates_of
 from .rollouts import rollout_seconds
 from .work import Work, forwards_beside, slowest_stage, work_of
@@ -223,7 +224,7 @@ def least_token_seconds(work: Work, rates: TrainingRates, fused: bool, stages: r
     for stage, head in _least_shares(work.sums, stages):
         staged = replace(work, stage=stage, head=head)
         products = min(matrix_seconds(replace(staged, spread=spread), rates) for spread in (False, True))
-        beside = streaming_seconds(staged, rates) + routing_seconds(staged, rates)
+        beside = streaming_seconds(staged, rates) + routing_seconds(staged, rates) + recurrence_seconds(staged, rates)
         seconds = products + attention_seconds(staged, rates, fused=fused) + beside
         least = min(least, seconds / PLENTY_TOKENS)
     return least
@@ -291,6 +292,7 @@ def _step_parts(scenario: Scenario, _micro_batch: int, _global_batch: int) -> Ma
     parts = {
         "matrix": matrix_seconds(work, rates),
         "attention": attention_seconds(work, rates, fused=scenario.attention == "flash"),
+        "recurrence": recurrence_seconds(work, rates),
         "streaming": streaming_seconds(work, rates),
         "routing": routing_seconds(work, rates),
         "decoding": unpacking_seconds(scenario, work, rates),

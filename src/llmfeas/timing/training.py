@@ -37,6 +37,7 @@ BoundBy = Literal["compute", "bandwidth", "host", "communication", "bubble", "da
 KINDS: Mapping[str, BoundBy] = {
     "matrix": "compute",
     "attention": "compute",
+    "recurrence": "compute",
     "streaming": "bandwidth",
     "routing": "bandwidth",
     "decoding": "bandwidth",

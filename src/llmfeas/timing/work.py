@@ -11,6 +11,7 @@ from ..model.sums import Sums, architecture_sums, trained_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..workload.kernels import (
+    WIDE_HEADS,
     adapts_experts,
     loops_over_experts,
     loops_over_sequences,
@@ -21,6 +22,7 @@ from ..workload.kernels import (
     runs_wide,
     sums_products,
     traits_of,
+    wide_heads,
     widens_experts,
 )
 from ..workload.parameters import NO_ADAPTERS, AdaptedWidths, adapted_share, adapted_widths, graded_share
@@ -87,8 +89,12 @@ class Work:
     """Routed experts are held and multiplied in fp32."""
     broadcast: float = 0.0
     """Elements a token of products that are written out, in fp32, and summed up."""
+    wide_heads: WIDE_HEADS = "fused"
+    """How attention runs beside heads that are too wide for flash kernels."""
     masks_windows: bool = False
     """Fused attention computes all scores of layers with a window, under a mask."""
+    recurrent_flop: float = 0.0
+    """Forward FLOP of a token in recurrences that kernels of their own run."""
     turns: float = 0.0
     """Turns of the loops that public code runs over a sequence; 0: there are none, or kernels in their place."""
 
@@ -144,11 +150,9 @@ def work_of(scenario: Scenario) -> Work:
 def _work_of(scenario: Scenario, _spread: bool) -> Work:
     engine, full = scenario.engine_record.training, scenario.checkpointing == "full"
     sums = trained_sums(scenario.model.architecture, scenario.seq_len)
-    stage = slowest_stage(sums, scenario.pp)
+    stage, looped = slowest_stage(sums, scenario.pp), loops_over_experts(scenario)
     traits = traits_of(scenario) if sums.experts else None
-    beside, graded = forwards_beside(scenario), graded_share(scenario)
-    kind, adapted = scenario.adapter_kind, adapted_share(scenario)
-    looped, merged = loops_over_experts(scenario), merges_into_experts(scenario)
+    beside, graded, adapted = forwards_beside(scenario), graded_share(scenario), adapted_share(scenario)
     return Work(
         sums=sums,
         tokens=0.0,
@@ -166,9 +170,9 @@ def _work_of(scenario: Scenario, _spread: bool) -> Work:
         spread=scenario.ep > 1,
         width=4.0 if runs_wide(scenario) else 2.0,
         met=sums.experts / sums.experts_per_token if traits is not None and traits.every_expert else 1.0,
-        merged=adapted * sums.routed_weights / scenario.ep if merged and not looped else 0.0,
+        merged=adapted * sums.routed_weights / scenario.ep if merges_into_experts(scenario) and not looped else 0.0,
         head_bytes=_head_bytes(scenario, sums),
-        normed=adapted * sums.dense_weights if kind is not None and kind.magnitudes else 0.0,
+        normed=adapted * sums.dense_weights if _takes_norms(scenario) else 0.0,
         adapted=adapted,
         adapters=adapted_widths(scenario) if scenario.trains_adapters else NO_ADAPTERS,
         plain_routing=engine.flash != "vendor",
@@ -179,8 +183,14 @@ def _work_of(scenario: Scenario, _spread: bool) -> Work:
         inside_moves=CLAMPED_MOVES if traits is not None and traits.gate_up == "clamped" else 2.0,
         wide_experts=sums.experts > 0 and widens_experts(scenario),
         broadcast=sums.broadcast_width if sums_products(scenario) else 0.0,
+        wide_heads=wide_heads(scenario),
+        recurrent_flop=0.0 if loops_over_sequences(scenario) or not sums.recurrent_layers else sums.linear_flop,
         turns=_turns(scenario, sums),
     )
+
+
+def _takes_norms(scenario: Scenario) -> bool:
+    return scenario.adapter_kind is not None and scenario.adapter_kind.magnitudes
 
 
 CLAMPED_MOVES = 9.0

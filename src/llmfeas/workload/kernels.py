@@ -10,6 +10,7 @@ from ..catalog.device import is_mixed
 from ..catalog.engine import Engine
 from ..catalog.implementation import Implementation, Implementations
 from ..catalog.quantization import STACKED
+from ..model.sums import architecture_sums
 from ..record import replace
 from ..scenario import Scenario
 
@@ -200,6 +201,25 @@ def widens_experts(scenario: Scenario) -> bool:
     gathered = scenario.zero >= 2 and scenario.shards > 1
     narrow = gathered or scenario.engine_record.training.scheme.weight == 2
     return not (adapts or narrow or traits_of(scenario).every_expert)
+
+
+FLASH_HEAD_WIDTH = 256
+"""Elements of a head that flash kernels take at most (Dao-AILab/flash-attention issue 2427, TransformerEngine 3006)."""
+WIDE_HEADS = Literal["fused", "alone", "all", "written"]
+"""How attention runs beside heads that are too wide for flash kernels: there are none, these blocks alone take the
+memory-efficient kernel of PyTorch, all blocks do and windows are masks, or these blocks are written out."""
+
+
+def wide_heads(scenario: Scenario) -> WIDE_HEADS:
+    """How attention runs where some heads are too wide: transformers has one implementation for all layers
+    (verl-project/verl pull request 7131), some engines choose by layer, frameworks' kernels write these layers out.
+    """
+    wide = architecture_sums(scenario.model.architecture).wide_spans(FLASH_HEAD_WIDTH)
+    if not wide or scenario.device.backend not in ("cuda", "rocm") or scenario.attention != "flash":
+        return "fused"
+    if scenario.engine_record.training.flash_by_layer:
+        return "alone"
+    return "written" if runs_fused(scenario) and not runs_patched(scenario) else "all"
 
 
 def loops_over_sequences(scenario: Scenario) -> bool:

@@ -107,7 +107,7 @@ def eager(
     keys, values = grow(recorder, key, groups), grow(recorder, value, groups)
     n = context.sizes.bss * heads
     scores = Scores(context, _product(context, query, keys, groups, n), heads, around, query.width, value.width, sinks)
-    if context.traits.compiled:
+    if context.traits.compiled or context.recipe.scores_at_once:
         _at_once(scores, steps)
     else:
         for step in steps:

@@ -1,0 +1,69 @@
+"""The seconds of one micro-step's attention and recurrences on a device."""
+
+from __future__ import annotations
+
+from ..record import dataclass
+from ..workload.kernels import FLASH_HEAD_WIDTH
+from .rates import TrainingRates
+from .work import Work
+
+FUSED_BACKWARD, WRITTEN_BACKWARD = 2.5, 2.0
+"""Forward passes that backward is worth: a fused kernel makes the scores again."""
+RECURRENCE_BACKWARD = 2.5
+"""The same of kernels of recurrences: the states are made again, then gradients of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attended:
+    """Forward FLOP of a token by the kernels that run it, and the layers whose scores are written out."""
+
+    flash: float
+    wide: float
+    """In PyTorch's memory-efficient kernel, whose heads are too wide for flash kernels."""
+    written: float
+    written_layers: int
+
+
+def attended(work: Work, *, fused: bool) -> Attended:
+    """Divide attention over the kernels that run it: the causal half within windows by flash kernels, full squares
+    written out; where all layers share the kernel that takes wide heads, windows are masks over all that went before.
+    """
+    sums, tokens = work.sums, work.seq_len
+    linear = sums.linear_flop - work.recurrent_flop
+    if not fused:
+        square = sums.attention_square_flop(tokens) - work.recurrent_flop
+        return Attended(0.0, 0.0, square, sum(span.blocks for span in sums.spans))
+    if work.wide_heads == "fused":
+        return Attended(sums.span_flop(tokens, sums.spans, masked=work.masks_windows) + linear, 0.0, 0.0, 0)
+    wide = sums.wide_spans(FLASH_HEAD_WIDTH)
+    rest = sums.span_flop(tokens, (span for span in sums.spans if span not in wide))
+    if work.wide_heads == "written":
+        square = 4 * tokens * sum(span.blocks * span.width for span in wide)
+        return Attended(rest + linear, 0.0, square, sum(span.blocks for span in wide))
+    if work.wide_heads == "all":
+        return Attended(linear, sums.span_flop(tokens, sums.spans, masked=True), 0.0, 0)
+    return Attended(rest + linear, sums.span_flop(tokens, wide), 0.0, 0)
+
+
+def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float:
+    """Scores and values: fused kernels do the causal half 3.5 times (forward, backward with recomputed scores).
+
+    Unfused code does the full square 3 times and moves the score matrix. Recurrences are apart where kernels run them.
+    """
+    found, again = attended(work, fused=fused), work.attention_again
+    tokens = work.tokens * work.stage / work.divisor
+    flash = found.flash / rates.attention + (found.wide / rates.attention_wide if found.wide else 0.0)
+    seconds = tokens * flash * (1 + FUSED_BACKWARD * work.graded + again)
+    if found.written_layers:
+        moved = work.score_bytes * found.written_layers * work.sums.heads * work.seq_len
+        products = found.written * (1 + WRITTEN_BACKWARD * work.graded + again)
+        seconds += tokens * (products / rates.attention_eager + moved / rates.memory)
+    return seconds
+
+
+def recurrence_seconds(work: Work, rates: TrainingRates) -> float:
+    """Recurrences in kernels that run chunks of a sequence: small products that wait for each other (mamba_ssm,
+    flash-linear-attention).
+    """
+    flop = work.recurrent_flop * work.stage * work.tokens / work.divisor
+    return flop * (1 + RECURRENCE_BACKWARD * work.graded + work.attention_again) / rates.recurrence
