@@ -9,9 +9,9 @@ from math import prod
 
 from ..catalog.architecture import Architecture
 from ..record import dataclass, replace
-from .attention import Attention
 from .build import Tape, build
 from .layer import Layer
+from .mixers.attention import Attention
 
 STREAM_READS = 7
 """Times that a branch moves the residual stream (norms, sums, projections' ends)."""
