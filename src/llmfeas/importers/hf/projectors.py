@@ -284,18 +284,42 @@ def _two_routes(whole: Config, section: Config, encoder: Encoder, hidden: int) -
     return 2 * encoder.width + sum(wides) * out + deep * merger + out * out + 4 * out
 
 
-@projector
-def _asked(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
-    """Queries of a BERT that looks at frames in every n-th layer, then a product (Granite Speech)."""
-    usual = {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "cross_attention_frequency": 2}
-    said = whole.nested("projector_config") or Config(whole.file, {}, {}, "projector_config.")
-    known = said.with_defaults({**usual, "encoder_hidden_size": 1408})
-    width, ffn, seen = (known.count(name) for name in ("hidden_size", "intermediate_size", "encoder_hidden_size"))
+_ASKING: Final = {
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 12,
+    "cross_attention_frequency": 2,
+}
+_READING: Final = {"vocab_size": 30522, "max_position_embeddings": 512, "use_qformer_text_input": False}
+
+
+def _asking(known: Config, seen: int, hidden: int, *, reads: bool = False) -> tuple[int, int]:
+    """A BERT whose queries look at what an encoder of width `seen` made in every n-th layer, a product behind it, and
+    its width; one that reads has a feed-forward for texts beside that for queries.
+    """
+    width, ffn = known.count("hidden_size"), known.count("intermediate_size")
     layers, every = known.count("num_hidden_layers", "layers"), known.count("cross_attention_frequency", "layers")
     looks = 2 * linear(width, width) + 2 * linear(seen, width) + 2 * width
+    texts = layers * (linear(width, ffn) + linear(ffn, width) + 2 * width) if reads else 0
+    return 2 * width + blocks(layers, width, ffn) + -(-layers // every) * looks + texts + linear(width, hidden), width
+
+
+@projector
+def _asked(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    """Queries of windows of frames (Granite Speech)."""
+    known = nested(whole, "projector_config", {**_ASKING, "encoder_hidden_size": 1408})
+    held, width = _asking(known, known.count("encoder_hidden_size"), hidden)
     window = whole.optional_count("window_size") or 15
-    queries = window // (whole.optional_count("downsample_rate", "few") or 5) * width
-    return queries + 2 * width + blocks(layers, width, ffn) + -(-layers // every) * looks + linear(width, hidden)
+    return held + window // (whole.optional_count("downsample_rate", "few") or 5) * width
+
+
+@projector
+def _queried_by(whole: Config, section: Config, encoder: Encoder, hidden: int, *, reads: bool = False) -> int:
+    """Queries of an image (BLIP-2); with tables of tokens and positions where they know the question (InstructBLIP)."""
+    known = nested(whole, "qformer_config", {**_ASKING, **_READING})
+    held, width = _asking(known, encoder.width, hidden, reads=reads or known.flag("use_qformer_text_input"))
+    tables = known.count("vocab_size", "rows") + known.count("max_position_embeddings", "rows") if reads else 0
+    return held + ((whole.optional_count("num_query_tokens", "tokens") or 32) + tables) * width
 
 
 @projector

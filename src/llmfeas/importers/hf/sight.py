@@ -98,6 +98,14 @@ def _clip(config: Config) -> Encoder:
 
 
 @counted
+def _blip(config: Config) -> Encoder:
+    layers, width, ffn = sizes_of(config)
+    biases = "out mlp" if config.raw("qkv_bias") is False else "qkv out mlp"
+    table = (grid(config) + 2) * width
+    return Encoder(patches(config, width) + table + blocks(layers, width, ffn, biases=biases) + 2 * width, width)
+
+
+@counted
 def _pixtral(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
     inner = (config.optional_count("head_dim") or 0) * config.count("num_attention_heads", "heads")
