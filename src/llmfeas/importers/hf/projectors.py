@@ -23,6 +23,10 @@ def projector(function: Projector) -> Projector:
     return function
 
 
+def _biased(whole: Config) -> bool:
+    return whole.raw("projector_bias") is not False
+
+
 @projector
 def _one(
     whole: Config, section: Config, encoder: Encoder, hidden: int, *, bias: bool = True, out: Sequence[int | str] = ()
@@ -30,7 +34,7 @@ def _one(
     """One product; `out`: the field that says how wide it writes, and what that is where the file is silent."""
     if out:
         hidden = whole.with_defaults({str(out[0]): out[1]}).count(str(out[0]))
-    return linear(encoder.width, hidden, bias=bias)
+    return linear(encoder.width, hidden, bias=bias or whole.raw("projector_bias") is True)
 
 
 @projector
@@ -40,7 +44,7 @@ def _two(
     """Two products, of as many layers of the encoder as are named; `newline` is a row between lines of an image."""
     layers = whole.raw("vision_feature_layer")
     wide = encoder.width * (len(layers) if isinstance(layers, list) else 1)
-    biased = bias and whole.raw("multimodal_projector_bias") is not False
+    biased = bias and whole.raw("multimodal_projector_bias") is not False and _biased(whole)
     found = linear(wide, hidden, bias=biased) + linear(hidden, hidden, bias=biased)
     return found + (hidden if newline else 0)
 
@@ -117,7 +121,7 @@ def _lfm2(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     wide = encoder.width * (whole.optional_count("downsample_factor", "few") or 2) ** 2
     inner = whole.optional_count("projector_hidden_size") or 2560
     normed = whole.raw("projector_use_layernorm") is not False
-    biased = whole.raw("projector_bias") is not False
+    biased = _biased(whole)
     return (2 * wide if normed else 0) + linear(wide, inner, bias=biased) + linear(inner, hidden, bias=biased)
 
 
@@ -222,7 +226,8 @@ def _merged_norm(whole: Config, section: Config, encoder: Encoder, hidden: int, 
     """A norm, a square of patches as one token, two products (LFM 3, Cosmos 3 Edge)."""
     inner = whole.optional_count("projector_hidden_size") or inner
     wide = encoder.width * (section.optional_count("spatial_merge_size", "few") or 2) ** 2
-    return 2 * encoder.width + linear(wide, inner) + linear(inner, hidden)
+    biased = _biased(whole)
+    return 2 * encoder.width + linear(wide, inner, bias=biased) + linear(inner, hidden, bias=biased)
 
 
 @projector
@@ -257,7 +262,8 @@ def _perceived(whole: Config, section: Config, encoder: Encoder, hidden: int) ->
 def _joined_norm(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     """Frames side by side through two products and a norm (MOSS Transcribe)."""
     wide = encoder.width * (whole.optional_count("audio_merge_size", "few") or 4)
-    return linear(wide, hidden) + linear(hidden, hidden) + 2 * hidden
+    biased = _biased(whole)
+    return linear(wide, hidden, bias=biased) + linear(hidden, hidden, bias=biased) + 2 * hidden
 
 
 @projector
@@ -307,8 +313,9 @@ def _asking(known: Config, seen: int, hidden: int, *, reads: bool = False) -> tu
 @projector
 def _asked(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     """Queries of windows of frames (Granite Speech)."""
-    known = nested(whole, "projector_config", {**_ASKING, "encoder_hidden_size": 1408})
-    held, width = _asking(known, known.count("encoder_hidden_size"), hidden)
+    known = nested(whole, "projector_config", {**_ASKING, **_READING, "encoder_hidden_size": 1408})
+    reads = known.flag("use_qformer_text_input")
+    held, width = _asking(known, known.count("encoder_hidden_size"), hidden, reads=reads)
     window = whole.optional_count("window_size") or 15
     return held + window // (whole.optional_count("downsample_rate", "few") or 5) * width
 
