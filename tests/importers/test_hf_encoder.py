@@ -150,3 +150,12 @@ def test_chat_is_not_offered() -> None:
 
 def test_a_file_that_spells_its_sizes_as_gpt_2_does_has_its_own_context(tmp_path: Path) -> None:
     assert read(tmp_path, {"model_type": "nomic_bert", "n_positions": 8192}).context == 8192
+
+
+def test_every_other_layer_of_nomics_mixture_holds_experts_with_one_bias_behind_them(tmp_path: Path) -> None:
+    mixed = {"moe_every_n_layers": 2, "num_experts": 8, "moe_top_k": 2, "activation_function": "gelu"}
+    sizes = {"n_layer": 12, "n_embd": 768, "n_head": 12, "n_inner": 3072, "vocab_size": 250048, "type_vocab_size": 1}
+    biases = {"qkv_proj_bias": True, "mlp_fc1_bias": True}
+    found = parameters(read(tmp_path, {"model_type": "nomic_bert", **mixed, **sizes, **biases}))
+    assert (found.total, found.active) == (475_292_928, 305_423_616)  # published: 475M, 305M active
+    assert parameters(catalog().models["nomic-embed-text-v2-moe"]).total == found.total

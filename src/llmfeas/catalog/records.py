@@ -180,5 +180,8 @@ def completed_model(
         raise LikeError(like)
     whole = completed_model(other, families, written, (*seen, str(like)))
     result = merged({key: value for key, value in whole.items() if key not in OF_ITS_OWN}, entry)
+    alike = all(result.get(key) == whole.get(key) for key in ("context", "organisation"))
+    if "rope_base" in whole and alike:  # what is read longer, or was tuned by others, may turn otherwise
+        result.setdefault("rope_base", whole["rope_base"])
     del result["like"]
     return result

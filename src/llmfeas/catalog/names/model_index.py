@@ -52,6 +52,13 @@ class ModelIndex:
     """The ids of repositories' names without their owners, of those that one model has."""
     owners: frozenset[str]
     """Whose repositories are known."""
+    having: Mapping[str, tuple[int, ...]]
+    """Which names have a word of letters."""
+
+    def candidates(self, asked: TypedName) -> Iterable[tuple[TypedName, str]]:
+        """The names that may have all words asked for: those that have the rarest one of letters."""
+        rarest = min((self.having.get(word, ()) for word in asked.needed if word.isalpha()), key=len)
+        return (self.names[index] for index in rarest)
 
     def beginning(self, asked: TypedName) -> str:
         """The word that a name begins with where models are called by it; empty where none are."""
@@ -94,7 +101,21 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIn
     families = frozenset(tuple(word for word in name.needed if not is_size(word)) for name, _ in names)
     vocabulary = SAME | GENERIC | OTHER | {word for name, _ in names for word in (*name.needed, *name.optional)}
     repositories = {name: min(keys) for name, keys in published.items() if len(keys) == 1}
-    return ModelIndex(tuple(names), defaults, tags, families, counts, vocabulary, repositories, frozenset(owners))
+    having: dict[str, list[int]] = {}
+    for index, (name, _) in enumerate(names):
+        for word in filter(str.isalpha, {*name.needed, *name.optional}):
+            having.setdefault(word, []).append(index)
+    return ModelIndex(
+        tuple(names),
+        defaults,
+        tags,
+        families,
+        counts,
+        vocabulary,
+        repositories,
+        frozenset(owners),
+        {word: tuple(indices) for word, indices in having.items()},
+    )
 
 
 def adds_version(index: ModelIndex, key: str, asked: TypedName) -> bool:
@@ -141,7 +162,7 @@ def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, 
     if not any(word.isalpha() for word in asked.needed) or len("".join(asked.needed)) == 1:
         return near
     of: dict[bool, set[str]] = {False: set(), True: set()}
-    for name, key in index.names:
+    for name, key in index.candidates(asked):
         far = distance(asked, name, effective=effective, count=index.counts.get(key, 0.0))
         if far is None:
             continue

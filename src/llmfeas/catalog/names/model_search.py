@@ -193,7 +193,7 @@ def _without_answer(text: str, *, newest: bool = False, begins: str = "") -> Usa
     known = data_file(data_folder(), "unpublished", needed=False).data
     for other in known.get("others", ()):
         if set(other["words"]) <= set(words):
-            problem = f"'{printable(text, 60)}' makes {other['makes']}: it is no language model"
+            problem = f"'{printable(text, 60)}' makes {other['makes']}: {other.get('so', 'it is no language model')}"
             return UsageError("unknown-model", problem, "See 'llmfeas models list' for those that are known.")
     for family in known.get("families", ()):
         if family["word"] not in words or (begins and begins != family["word"]):

@@ -100,13 +100,14 @@ def _language_model(whole: Config) -> tuple[Config, Family, list[str]]:
     outer = whole.text("model_type")
     if outer in table()["unreadable"]:
         raise _unknown_type(whole, outer)
+    text = next((found for key in _NESTED if (found := whole.nested(key)) is not None), None)
     inner = table()["language_models"].get(outer, outer)
-    if whole.raw("is_encoder_decoder") is True and inner not in (pairs := _encoder_decoders()):
+    pair = {inner, text.text("model_type") if text else ""} & set(pairs := _encoder_decoders())
+    if whole.raw("is_encoder_decoder") is True and not pair:
         raise whole.wrong(
             "is_encoder_decoder",
             f"is true: of encoder-decoders {', '.join(pairs)} are known, not {printable(outer, 40)}",
         )
-    text = next((found for key in _NESTED if (found := whole.nested(key)) is not None), None)
     kind, config = outer, whole
     if text is not None:
         kind = text.text("model_type") or outer

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ...catalog.parts import Dropout, SideWeights
+from ...catalog.parts import Dropout, Experts, SideWeights
 from ..config_file import Config
 from . import parts as read
 from .parts import Parts, reader
@@ -144,14 +144,29 @@ def nomic(config: Config, parts: Parts) -> Parts:
     """Read Nomic's encoder, whose first files spell its sizes as GPT-2's."""
     older = {"layers": "n_layer", "hidden": "n_embd", "heads": "n_head", "ffn": "n_inner", "context": "n_positions"}
     found: Parts = {name: config.count(key) for name, key in older.items() if config.fields.get(key) is not None}
-    experts = config.optional_count("num_experts", "experts", zero=True)
-    if experts:
-        raise config.wrong("num_experts", "is above 0: its experts are not read yet")
+    biased = config.raw("qkv_proj_bias") is True
+    found |= {"qkv_bias": biased, "out_bias": biased, "mlp_bias": config.raw("mlp_fc1_bias") is True}
+    if config.raw("activation_function") == "gelu":
+        found |= {"gated": False, "activation": "gelu"}
     merged = {**parts, **found}
+    every = config.optional_count("moe_every_n_layers", "layers", zero=True)
+    if every:
+        found |= _nomic_experts(config, merged, every)
     head = merged["hidden"] // merged["heads"]
     behind = behind_last(config, merged, pooled=False)
     side = SideWeights(vectors=kinds_of(config, merged["hidden"]) + behind)
     return {**found, "kv_heads": merged["heads"], "head_dim": head, "side": side}
+
+
+def _nomic_experts(config: Config, parts: Parts, every: int) -> Parts:
+    """The second of every so many layers holds experts, with one bias behind all of them."""
+    count, chosen = config.count("num_experts", "experts"), config.count("moe_top_k", "experts")
+    routed = [index % every == 1 for index in range(parts["layers"])]
+    return {
+        "experts": Experts(count=count, top_k=chosen, width=parts["ffn"], layer_step=every),
+        "feed_forward": ["experts" if each else "dense" for each in routed],
+        "beside": [SideWeights(vectors=parts["hidden"]) if each else None for each in routed],
+    }
 
 
 @reader

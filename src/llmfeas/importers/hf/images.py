@@ -65,6 +65,13 @@ def _of_one_size(whole: Config, config: Config) -> Seen:
     return Seen(tokens, f"{side} x {side} pixels", _encoder(config, max(1, positions)))
 
 
+def _of_queries(whole: Config, config: Config) -> Seen:
+    """Every image is made equally large, and what a few queries see of it is read (BLIP-2)."""
+    side = side_of(config, "image_size")
+    positions = (side // side_of(config, "patch_size")) ** 2 + 1
+    return Seen(whole.optional_count("num_query_tokens") or 32, f"{side} x {side} pixels", _encoder(config, positions))
+
+
 def _in_tiles(whole: Config, config: Config) -> Seen:
     """Three rows of three tiles and a small image of all (InternVL)."""
     side = side_of(config, "image_size")
@@ -81,6 +88,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "of_any_size": _of_any_size,
     "by_rows": _by_rows,
     "of_one_size": _of_one_size,
+    "of_queries": _of_queries,
     "in_tiles": _in_tiles,
 }
 """By the names that the table of encoders has for them."""

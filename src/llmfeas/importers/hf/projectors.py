@@ -23,6 +23,10 @@ def projector(function: Projector) -> Projector:
     return function
 
 
+def _biased(whole: Config) -> bool:
+    return whole.raw("projector_bias") is not False
+
+
 @projector
 def _one(
     whole: Config, section: Config, encoder: Encoder, hidden: int, *, bias: bool = True, out: Sequence[int | str] = ()
@@ -30,7 +34,7 @@ def _one(
     """One product; `out`: the field that says how wide it writes, and what that is where the file is silent."""
     if out:
         hidden = whole.with_defaults({str(out[0]): out[1]}).count(str(out[0]))
-    return linear(encoder.width, hidden, bias=bias)
+    return linear(encoder.width, hidden, bias=bias or whole.raw("projector_bias") is True)
 
 
 @projector
@@ -40,7 +44,7 @@ def _two(
     """Two products, of as many layers of the encoder as are named; `newline` is a row between lines of an image."""
     layers = whole.raw("vision_feature_layer")
     wide = encoder.width * (len(layers) if isinstance(layers, list) else 1)
-    biased = bias and whole.raw("multimodal_projector_bias") is not False
+    biased = bias and whole.raw("multimodal_projector_bias") is not False and _biased(whole)
     found = linear(wide, hidden, bias=biased) + linear(hidden, hidden, bias=biased)
     return found + (hidden if newline else 0)
 
@@ -117,7 +121,7 @@ def _lfm2(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     wide = encoder.width * (whole.optional_count("downsample_factor", "few") or 2) ** 2
     inner = whole.optional_count("projector_hidden_size") or 2560
     normed = whole.raw("projector_use_layernorm") is not False
-    biased = whole.raw("projector_bias") is not False
+    biased = _biased(whole)
     return (2 * wide if normed else 0) + linear(wide, inner, bias=biased) + linear(inner, hidden, bias=biased)
 
 
@@ -222,7 +226,8 @@ def _merged_norm(whole: Config, section: Config, encoder: Encoder, hidden: int, 
     """A norm, a square of patches as one token, two products (LFM 3, Cosmos 3 Edge)."""
     inner = whole.optional_count("projector_hidden_size") or inner
     wide = encoder.width * (section.optional_count("spatial_merge_size", "few") or 2) ** 2
-    return 2 * encoder.width + linear(wide, inner) + linear(inner, hidden)
+    biased = _biased(whole)
+    return 2 * encoder.width + linear(wide, inner, bias=biased) + linear(inner, hidden, bias=biased)
 
 
 @projector
@@ -257,7 +262,8 @@ def _perceived(whole: Config, section: Config, encoder: Encoder, hidden: int) ->
 def _joined_norm(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     """Frames side by side through two products and a norm (MOSS Transcribe)."""
     wide = encoder.width * (whole.optional_count("audio_merge_size", "few") or 4)
-    return linear(wide, hidden) + linear(hidden, hidden) + 2 * hidden
+    biased = _biased(whole)
+    return linear(wide, hidden, bias=biased) + linear(hidden, hidden, bias=biased) + 2 * hidden
 
 
 @projector
@@ -284,18 +290,43 @@ def _two_routes(whole: Config, section: Config, encoder: Encoder, hidden: int) -
     return 2 * encoder.width + sum(wides) * out + deep * merger + out * out + 4 * out
 
 
-@projector
-def _asked(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
-    """Queries of a BERT that looks at frames in every n-th layer, then a product (Granite Speech)."""
-    usual = {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "cross_attention_frequency": 2}
-    said = whole.nested("projector_config") or Config(whole.file, {}, {}, "projector_config.")
-    known = said.with_defaults({**usual, "encoder_hidden_size": 1408})
-    width, ffn, seen = (known.count(name) for name in ("hidden_size", "intermediate_size", "encoder_hidden_size"))
+_ASKING: Final = {
+    "hidden_size": 768,
+    "intermediate_size": 3072,
+    "num_hidden_layers": 12,
+    "cross_attention_frequency": 2,
+}
+_READING: Final = {"vocab_size": 30522, "max_position_embeddings": 512, "use_qformer_text_input": False}
+
+
+def _asking(known: Config, seen: int, hidden: int, *, reads: bool = False) -> tuple[int, int]:
+    """A BERT whose queries look at what an encoder of width `seen` made in every n-th layer, a product behind it, and
+    its width; one that reads has a feed-forward for texts beside that for queries.
+    """
+    width, ffn = known.count("hidden_size"), known.count("intermediate_size")
     layers, every = known.count("num_hidden_layers", "layers"), known.count("cross_attention_frequency", "layers")
     looks = 2 * linear(width, width) + 2 * linear(seen, width) + 2 * width
+    texts = layers * (linear(width, ffn) + linear(ffn, width) + 2 * width) if reads else 0
+    return 2 * width + blocks(layers, width, ffn) + -(-layers // every) * looks + texts + linear(width, hidden), width
+
+
+@projector
+def _asked(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
+    """Queries of windows of frames (Granite Speech)."""
+    known = nested(whole, "projector_config", {**_ASKING, **_READING, "encoder_hidden_size": 1408})
+    reads = known.flag("use_qformer_text_input")
+    held, width = _asking(known, known.count("encoder_hidden_size"), hidden, reads=reads)
     window = whole.optional_count("window_size") or 15
-    queries = window // (whole.optional_count("downsample_rate", "few") or 5) * width
-    return queries + 2 * width + blocks(layers, width, ffn) + -(-layers // every) * looks + linear(width, hidden)
+    return held + window // (whole.optional_count("downsample_rate", "few") or 5) * width
+
+
+@projector
+def _queried_by(whole: Config, section: Config, encoder: Encoder, hidden: int, *, reads: bool = False) -> int:
+    """Queries of an image (BLIP-2); with tables of tokens and positions where they know the question (InstructBLIP)."""
+    known = nested(whole, "qformer_config", {**_ASKING, **_READING})
+    held, width = _asking(known, encoder.width, hidden, reads=reads or known.flag("use_qformer_text_input"))
+    tables = known.count("vocab_size", "rows") + known.count("max_position_embeddings", "rows") if reads else 0
+    return held + ((whole.optional_count("num_query_tokens", "tokens") or 32) + tables) * width
 
 
 @projector

@@ -28,9 +28,15 @@ def segmenting(config: Config) -> Encoder:
     whole = sum(index < layers for index in config.numbers("global_attn_indexes", 1000) or ())
     head = width // config.count("num_attention_heads", "heads")
     relative = 2 * head * (whole * (2 * side - 1) + (layers - whole) * (2 * window - 1))
-    out = config.count("output_channels")
-    found = patches(config, width) + side * side * width + blocks(layers, width, config.count("mlp_dim")) + relative
+    tables = side * side * width * _unless(config, "use_abs_pos") + relative * _unless(config, "use_rel_pos")
+    out, biases = config.count("output_channels"), "qkv out mlp" if _unless(config, "qkv_bias") else "out mlp"
+    found = patches(config, width) + tables + blocks(layers, width, config.count("mlp_dim"), biases=biases)
     return Encoder(found + width * out + 9 * out * out + 4 * out, out)
+
+
+def _unless(config: Config, key: str) -> bool:
+    """Whether a file does not say false."""
+    return config.raw(key) is not False
 
 
 @counted
@@ -98,10 +104,17 @@ def _clip(config: Config) -> Encoder:
 
 
 @counted
+def _blip(config: Config) -> Encoder:
+    layers, width, ffn = sizes_of(config)
+    biases = "qkv out mlp" if _unless(config, "qkv_bias") else "out mlp"
+    table = (grid(config) + 2) * width
+    return Encoder(patches(config, width) + table + blocks(layers, width, ffn, biases=biases) + 2 * width, width)
+
+
+@counted
 def _pixtral(config: Config) -> Encoder:
     layers, width, ffn = sizes_of(config)
-    inner = (config.optional_count("head_dim") or 0) * config.count("num_attention_heads", "heads")
-    stack = blocks(layers, width, ffn, gated=True, biases="", norm=1, inner=inner)
+    stack = blocks(layers, width, ffn, gated=True, biases="", norm=1)
     return Encoder(patches(config, width, bias=False) + width + stack, width)
 
 
@@ -113,7 +126,7 @@ def _intern(config: Config) -> Encoder:
     heads = config.flag("use_qk_norm") or config.flag("qk_normalization")
     extra = 2 * width + (2 * width if heads else 0)
     rows = 1 if config.raw("use_absolute_position_embeddings") is False else grid(config) + 2
-    table = rows * width
+    table = (rows + config.flag("use_mask_token")) * width
     stack = blocks(layers, width, ffn, biases=biases, norm=norm, extra=extra)
     pooled = 0 if config.flag("use_mean_pooling") else norm * width
     return Encoder(patches(config, width) + table + stack + pooled, width)
