@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 from .contract import Published
 from .record import dataclass
@@ -90,6 +90,11 @@ class Range(Published):
 
 Logs = tuple[float, float, float]
 """The logarithm of what is expected, and how far the ends are from it."""
+
+
+LoadBound = Literal["compute", "queue", "max_num_seqs", "pool"]
+"""What slow first tokens wait for most: their own prompt, the prompts of others, a place among the sequences of the
+batch, or room in the cache."""
 
 
 @dataclass(frozen=True, slots=True)

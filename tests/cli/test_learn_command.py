@@ -68,7 +68,7 @@ def test_a_run_that_cannot_be_compared_is_named_beside_the_others(run: Run, tmp_
 
 @pytest.mark.parametrize(
     ("log", "code", "said"),
-    [("nothing.log", 3, "No such file"), (".", 2, "is no file"), (str(LOGS / "README.md"), 2, "nothing in")],
+    [("nothing.log", 3, "there is no such file"), (".", 2, "is no file"), (str(LOGS / "README.md"), 2, "nothing in")],
 )
 def test_what_is_no_log_is_said(run: Run, log: str, code: int, said: str) -> None:
     outcome = run("learn", log, "--json")

@@ -6,13 +6,15 @@ from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
 from llmfeas.feasibility.served_load import served_load
 from llmfeas.memory.peak import memory
+from llmfeas.model.sums import architecture_sums
+from llmfeas.record import replace
 from llmfeas.scenario import Scenario
 from llmfeas.settle import resolution
 from llmfeas.timing.decode import decode_parts
 from llmfeas.timing.passes import step_seconds
 from llmfeas.timing.prefill import read_parts
 from llmfeas.timing.served import limits_of, server_of
-from llmfeas.timing.spread import copies_reached, rank_weights_bytes
+from llmfeas.timing.spread import copies_reached, exchanged_seconds, rank_weights_bytes
 from llmfeas.workload.serving import peers, replicas
 
 LOAD = {"prompt": 1000, "output": 1000, "concurrency": 512}
@@ -75,6 +77,17 @@ def test_copies_step_together_and_wait_for_the_one_that_reads_a_prompt() -> None
 def test_a_copy_alone_has_the_experts_of_all_devices_for_its_prompt() -> None:
     alone, all_read = (sum(read_parts(APART, 4096.0, 4096.0, busy).values()) for busy in (1 / 8, 1.0))
     assert alone < all_read
+
+
+def test_prompts_pass_the_network_once_for_each_machine_and_in_eight_bits_where_experts_are() -> None:
+    """DeepEP's normal kernels forward inside a machine; its low-latency ones send to each rank."""
+    wide = asked(device="64xh200", tp=1, ep=64, concurrency=4096)
+    sums = architecture_sums(wide.model.architecture)
+    read, written = (exchanged_seconds(wide, sums, forwarded=forwarded) for forwarded in (True, False))
+    assert read < written < 4 * read
+    assert written < exchanged_seconds(replace(wide, quant="none"), sums, forwarded=False)
+    here = (exchanged_seconds(APART, sums, forwarded=forwarded) for forwarded in (True, False))
+    assert len(set(here)) == 1
 
 
 def test_a_server_counts_the_requests_and_the_room_of_all_copies() -> None:

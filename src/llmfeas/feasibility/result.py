@@ -7,11 +7,10 @@ from typing import ClassVar, Literal
 
 from ..contract import ABSENT, Absent, Added, Json, MayBeNull, Published, envelope, hidden, plain, published, written
 from ..contract import Note as Note
-from ..load.figures import LoadBound
 from ..memory.peak import Memory
 from ..memory.serving_room import ServingRoom
 from ..objectives import Task
-from ..ranges import Range, Wait
+from ..ranges import LoadBound, Range, Wait
 from ..record import dataclass
 from ..scenario import Scenario
 from ..timing.inference import InferenceTime

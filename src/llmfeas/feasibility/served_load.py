@@ -12,8 +12,7 @@ from ..record import replace
 from ..scenario import Scenario
 from ..timing.inference import speed_intervals
 from ..timing.served import best_load_of, load_of, server_of
-from ..workload.lengths import prompt_of
-from ..workload.serving import answer_tokens
+from ..workload.serving import answer_tokens, prompt_of
 from .result import Percentiles, ServedLoad
 
 if TYPE_CHECKING:

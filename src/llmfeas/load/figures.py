@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from ..ranges import LoadBound
 from ..record import dataclass, replace
 
 if TYPE_CHECKING:
     from .points import Distribution
-
-LoadBound = Literal["compute", "queue", "max_num_seqs", "pool"]
-"""What the slow first tokens wait for most: their own prompt, the prompts of others, a place among the sequences of
-the batch, or room in the cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,9 @@ from itertools import accumulate
 from typing import Final
 
 from ..errors import UsageError
+from ..ranges import LoadBound
 from .batch import Batch
-from .figures import Load, LoadBound
+from .figures import Load
 from .points import cube, quantiles
 from .requests import Arrivals, Lengths
 from .server import Server

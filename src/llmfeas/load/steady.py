@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from ..ranges import LoadBound
 from ..record import dataclass
 from .batch import Batch, Cycle, Limit
 from .crowd import Crowd
-from .figures import Load, LoadBound
+from .figures import Load
 from .points import ByShare, Quantiles, cube, gamma_quantile, normal, quantiles
 from .reading import PromptReading, RandomPromptReading
 from .requests import Arrivals

@@ -16,7 +16,7 @@ from ..options import BY_NAME, flag_of
 from ..scenario import Scenario
 from ..timing.training import layout_tokens_per_second
 from ..units import digits, format_count
-from ..workload.lengths import CHAT_PROMPT_TOKENS
+from ..workload.serving import CHAT_PROMPT_TOKENS
 from ..workload.text_tokens import bytes_per_token
 from .draft import Draft
 

@@ -11,8 +11,7 @@ from ..options import flag_of
 from ..record import replace
 from ..scenario import Origin, Scenario
 from ..units import GIB
-from ..workload.lengths import CHAT_PROMPT_TOKENS
-from ..workload.serving import USUAL_CONTEXT, replicas
+from ..workload.serving import CHAT_PROMPT_TOKENS, USUAL_CONTEXT, replicas
 from .draft import Draft
 from .lengths import within_positions
 

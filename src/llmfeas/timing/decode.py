@@ -230,23 +230,24 @@ def device_weights(scenario: Scenario, sums: Sums) -> float:
 
 def reduce_seconds(scenario: Scenario, sums: Sums, rates: DecodeRates) -> float:
     """Two all-reduces a block, or ways to shared experts and back: what each takes however few tokens there are."""
-    copy = summed_over_copy(scenario, sums) * _latency_seconds(scenario, rates, scenario.tp)
-    return copy + exchanges(scenario, sums) * _latency_seconds(scenario, rates, scenario.tp * peers(scenario))
+    copy = summed_over_copy(scenario, sums) * _latency_seconds(scenario, rates, scenario.tp, tree=True)
+    spread = _latency_seconds(scenario, rates, scenario.tp * peers(scenario), tree=False)
+    return copy + exchanges(scenario, sums) * spread
 
 
-def _latency_seconds(scenario: Scenario, rates: DecodeRates, ranks: int) -> float:
-    """Of one all-reduce: it grows with every card of a machine, and once more for other machines."""
+def _latency_seconds(scenario: Scenario, rates: DecodeRates, ranks: int, *, tree: bool) -> float:
+    """Of one all-reduce: it grows with each card of a machine, and each doubling of machines (`tree`) or once."""
     inside = min(ranks, scenario.devices_per_node)
-    machines = math.ceil(ranks / inside)
     alone = rates.reduce_seconds * (1 + rates.reduce_more * (inside - 2)) if inside > 1 else 0.0
-    return alone + math.log2(machines) * scenario.tables.efficiency.value("decode.link.network")
+    doublings = math.log2(math.ceil(ranks / inside))
+    return alone + min(doublings, math.inf if tree else 1.0) * scenario.tables.efficiency.value("decode.link.network")
 
 
-def sum_seconds(scenario: Scenario, sums: Sums) -> float:
+def sum_seconds(scenario: Scenario, sums: Sums, *, reads: bool = False) -> float:
     """Two all-reduces a block: what the 16-bit activations of one token take in a ring of tensor-parallel ranks, and on
-    the way to shared experts and back.
+    the way to shared experts and back. `reads`: tokens of prompts, not those that are decoded.
     """
-    tp, device, sent = scenario.tp, scenario.device, exchanged_seconds(scenario, sums)
+    tp, device, sent = scenario.tp, scenario.device, exchanged_seconds(scenario, sums, forwarded=reads)
     if tp == 1:
         return sent
     links = device_links(scenario.tables.efficiency, device, scenario.devices_per_node, scenario.network_bytes_per_s)

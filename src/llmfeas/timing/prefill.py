@@ -230,7 +230,7 @@ def _eager_parts(scenario: Scenario, tokens: float, length: float, gain: float, 
     from .reading import pass_seconds
 
     parts = {name: seconds / tokens / gain for name, seconds in pass_seconds(scenario, tokens, length).items()}
-    return {**parts, "weights": 0.0, "offload": sent, "link": sum_seconds(scenario, sums)}
+    return {**parts, "weights": 0.0, "offload": sent, "link": sum_seconds(scenario, sums, reads=True)}
 
 
 def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float, busy: float) -> dict[str, float]:
@@ -259,7 +259,7 @@ def _compiled_parts(scenario: Scenario, tokens: float, length: float, gain: floa
         "weights": (math.hypot(work, read) - work) / gain,
         "offload": sent_seconds(scenario, weights, batch) / batch + streamed_seconds(scenario, one_pass) / one_pass,
         "streaming": (shared + held * tensor_gain(scenario)) / rates.stream / gain,
-        "link": sum_seconds(scenario, sums),
+        "link": sum_seconds(scenario, sums, reads=True),
     }
     if launch:
         if batch <= graphed:  # the host starts what stands between the graphs, which hold all of a layer's experts

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from ..load.requests import FIXED, Lengths, Spread
 from ..scenario import Scenario
-from .serving import answer_tokens
-
-CHAT_PROMPT_TOKENS = 256
-"""Of a short chat, where only a load is described."""
-
-
-def prompt_of(scenario: Scenario) -> int:
-    """Tokens of the prompt that a request comes with: as said, else that of a short chat as far as there is room."""
-    room = max(1, (scenario.context or CHAT_PROMPT_TOKENS + 1) - answer_tokens(scenario))
-    return scenario.prompt or min(CHAT_PROMPT_TOKENS, room)
+from .serving import answer_tokens, prompt_of
 
 
 def lengths_of(scenario: Scenario) -> Lengths:

@@ -20,6 +20,9 @@ from .weights import native_bytes
 KV_VALUE_BYTES = {"fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0}
 """Bytes of a cached value that stands alone; others stand in blocks, whose scales count."""
 
+CHAT_PROMPT_TOKENS = 256
+"""Of a short chat, where only a load is described."""
+
 USUAL_CONTEXT = 4096
 """Tokens that a cache has room for where neither user nor engine says."""
 
@@ -175,6 +178,12 @@ def answer_tokens(scenario: Scenario) -> int:
     """Tokens of an answer, which ends where the context does."""
     before = scenario.prompt if scenario.model.architecture.source is None else 0
     return min(scenario.output or 0, (scenario.context or 1) - before)
+
+
+def prompt_of(scenario: Scenario) -> int:
+    """Tokens of the prompt that a request comes with: as said, else that of a short chat as far as there is room."""
+    room = max(1, (scenario.context or CHAT_PROMPT_TOKENS + 1) - answer_tokens(scenario))
+    return scenario.prompt or min(CHAT_PROMPT_TOKENS, room)
 
 
 def longest_request(scenario: Scenario) -> int:
