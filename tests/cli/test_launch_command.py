@@ -76,7 +76,7 @@ def test_a_plan_is_launched_from_stdin(run: Run, stdin: Callable[[str], None]) -
     planned = run("plan", "-m", "llama-3-8b", "-d", "rtx-3060", "-t", "lora", "--json")
     first = json.loads(planned.out)["result"]["plans"][0]
     stdin(planned.out)
-    found = run("launch", "--engine", "axolotl", "-", "--json")
+    found = run("launch", "--engine", "unsloth", "-", "--json")
     assert found.code == 0, found.err
     launched = json.loads(found.out)
     for name, value in first["changes"].items():

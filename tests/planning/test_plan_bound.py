@@ -8,7 +8,7 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.feasibility.bounds import cost_lower_bound
-from llmfeas.planning import search as searches
+from llmfeas.planning import trials as searches
 from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.plan import plan
 from llmfeas.planning.trials import MOST_WORK, Search
