@@ -56,6 +56,13 @@ def test_what_an_engine_names_is_there() -> None:
     assert {name for engine in ENGINES.values() for name in engine.launchers} == set(LAUNCHERS)
 
 
+def test_an_engine_runs_the_formats_that_people_use_with_it() -> None:
+    formats = CATALOG.tables.quantization
+    for engine in ENGINES.values():
+        usual = [formats.format(quant, engine.speaks) for quant in engine.serving.usual]
+        assert not engine.formats or all(engine.reads(each) for each in usual), engine.id
+
+
 @pytest.mark.parametrize(
     ("text", "engine"),
     [

@@ -296,3 +296,10 @@ def test_requests_without_lengths_hold_the_whole_context() -> None:
     asked = {"model": "gpt-oss-120b", "gpu_memory_utilization": 0.95, "context": 1500, "max_num_seqs": 100}
     found = bare_answer({**SERVED, **asked, "concurrency": 100})
     assert found.verdict.memory == "exceeds" and "of 1500 tokens at once" in found.verdict.reasons[0].message
+
+
+def test_a_stage_whose_layers_hold_no_cache_has_room_without_bound() -> None:
+    """Of Gemma 3n the last layers read the cache of those before: eight stages, of which the fullest holds none."""
+    asked = {"model": "gemma-3n-e2b", "device": "rtx-pro-2000-blackwell", "num_devices": 64, "engine": "vllm"}
+    found = bare_answer({**asked, "task": "inference", "concurrency": 64})
+    assert found.load is not None and found.load.output_tokens_per_second.expected > 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, inf
 
 from ..findings import cached_across_batches
 from ..load.batch import entry_tokens, held_tokens
@@ -60,10 +60,13 @@ def while_writing(scenario: Scenario, tokens: int) -> tuple[float, float]:
 
 
 def loaded_tokens(scenario: Scenario, pool_bytes: float) -> float:
-    """Tokens of requests of a load, each at another place of its answer, that fill so many bytes on each device."""
+    """Tokens of requests of a load, each at another place of its answer, that fill so many bytes on each device.
+
+    Without bound where requests hold nothing there.
+    """
     tokens = min(ceil(lengths_of(scenario).written()), scenario.context or 1)
     each, read = while_writing(scenario, tokens)
-    return max(pool_bytes - read, each) / each * tokens
+    return max(pool_bytes - read, each) / each * tokens if each else inf
 
 
 def with_written(scenario: Scenario, found: InferenceMemory) -> tuple[InferenceMemory, WrittenRequests | None]:
