@@ -7,7 +7,11 @@ from typing import Final
 
 from .basic import cast, copied_weight
 from .graph import AccumulateGrad, Node, Parameter, Tensor, view
-from .library_losses import (
+from .products import linear
+from .recorder import Recorder
+from .rules import gradient_of_logits, made, passed
+from .storage import ARRIVING, LOGITS, WORKSPACE, Storage
+from .trainer_losses import (
     loss_in_each_rows,
     loss_in_rows,
     loss_in_shifted_rows,
@@ -15,10 +19,6 @@ from .library_losses import (
     loss_of_pairs,
     loss_of_pairs_and_text,
 )
-from .products import linear
-from .recorder import Recorder
-from .rules import gradient_of_logits, made, passed
-from .storage import ARRIVING, LOGITS, WORKSPACE, Storage
 
 
 def _nll_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:

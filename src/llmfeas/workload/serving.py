@@ -45,9 +45,9 @@ class Serving:
     fused: bool
     tp: int
     expert_ranks: int
+    """Ranks that share the routed experts."""
     expert_tp: int
     """Of these, as many share the width of one expert; the others share the experts."""
-    """Ranks that share the routed experts."""
     pp: int
     memories: tuple[float, ...] = ()
     """Of unequal devices the memory of each, by which layers are dealt out; of others nothing."""
