@@ -49,6 +49,8 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("estimate -m 'llama3 8b' -d 'rtx 4070 ti'", 0, ("Chat ✓ q8_0", "QLoRA ✓", "--engine unsloth", "In full")),
     # what takes centuries has no screen of its own, unless somebody says how it is to run
     ("estimate -m llama-3-8b -d rtx-4070ti", 0, ("Would take 4", "not in detail", "not Compute")),
+    # and no notes on figures that are not shown
+    ("estimate -m gpt-oss-20b -d rx-6900-xt", 0, ("In full", "not Nobody", "not Transformers 5", "not as above")),
     ("estimate -m llama-3-8b -d rtx-4070ti --micro-batch 2", 0, ("in detail", "Compute")),
     # long numbers have separators, but not where they are typed
     ("solve max-context -m llama-3.1-8b -d h100-sxm -t inference", 0, ("for 449,968 tokens", "--context 449968 is")),

@@ -461,6 +461,9 @@ def test_an_engine_trains_with_its_own_optimizer_and_types_where_nobody_says() -
     assert divided.precision == "bf16-mixed"
     adapted = resolution({**asked, "task": "lora", "device": "rtx-4090", "engine": "axolotl"}, catalog()).scenario
     assert adapted.precision == "bf16-mixed"
+    for macs in (1, 2):  # MLX widens nothing, on one Mac or on several
+        taken = resolution({**asked, "device": "m4-max-40c", "num_devices": macs, "engine": "mlx"}, catalog()).scenario
+        assert taken.precision == "bf16"
 
 
 def test_a_name_of_two_trainers_is_the_one_that_divides_a_model_where_that_is_asked_for() -> None:

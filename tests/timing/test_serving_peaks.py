@@ -102,3 +102,10 @@ def test_prompts_in_wide_numbers_are_read_at_their_rate() -> None:
     assert isinstance(wide, InferenceTime) and isinstance(tensor, InferenceTime) and isinstance(half, InferenceTime)
     speeds = [each.prefill_tokens_per_second.expected for each in (wide, tensor, half)]
     assert speeds[0] < speeds[1] / 3 and speeds[1] < speeds[2]
+
+
+def test_layers_that_may_have_to_stay_on_the_host_make_nothing_faster() -> None:
+    ask = {"model": "nemotron-4-340b", "device": "rtx-pro-6000d", "num_devices": 8, "task": "inference"}
+    found = bare_answer({**ask, "prompt": 500, "concurrency": 2, "rate": 0.5, "engine": "llama.cpp", "quant": "none"})
+    assert found.scenario.spill is not None
+    assert broken_alone(found) == []

@@ -209,6 +209,32 @@ def assumptions(
     return Topic(label="Assumed", paragraphs=lines_of(sentences, "dim"))
 
 
+OF_FIGURES = {
+    "adapters-in-fp32",
+    "calibrated",
+    "experts-in-16-bits",
+    "experts-in-fp32",
+    "memory-approximate",
+    "recurrence-written-out",
+    "selective-stays",
+    "states-stay",
+    "unmeasured-memory",
+    "unmeasured-speed",
+}
+"""Notes on figures of a task, of use where these are shown."""
+
+
+def is_due(code: str, uses: Collection[Json], in_full: bool) -> bool:
+    """Whether a note says something of what is on the screen."""
+    return not (uses and code == "option-unused") and (in_full or code not in OF_FIGURES)
+
+
+def on_machine(inputs: Json) -> Topic | None:
+    """What nobody said of the machine."""
+    sentences = tuple(_left_free(inputs))
+    return Topic(label="Assumed", paragraphs=lines_of(sentences, "dim")) if sentences else None
+
+
 def _left_free(inputs: Json) -> Iterator[str]:
     """Yield what memory a processor has beside it, and what of a card in one's own machine is left to others."""
     memory, reserve = inputs.get("memory", {}), inputs.get("reserve", {})

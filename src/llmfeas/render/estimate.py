@@ -19,7 +19,7 @@ from ..units import (
     format_percent,
     format_usd,
 )
-from .assumptions import assumptions, context
+from .assumptions import assumptions, context, is_due, on_machine
 from .ladder import devices_of_machine, ladder_topic
 from .load import load_topics
 from .long_run import failure_topics
@@ -62,8 +62,8 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
         ways_topic("To go faster", result.get("faster", [])) if ways else None,
         None if in_full else IN_FULL,
         _machine(result.get("memory_sizes"), told=not uses),
-        _assumptions(envelope),
-        _warnings([note for note in envelope["warnings"] if not uses or note["code"] != "option-unused"]),
+        _assumptions(envelope) if in_full else on_machine(inputs),
+        _warnings([note for note in envelope["warnings"] if is_due(note["code"], uses or (), in_full)]),
     )
     blocks = tuple(section for section in sections if section is not None)
     if not uses:

@@ -171,8 +171,8 @@ def settle_precision(draft: Draft, model: Model, device: Device, engine: Engine)
 
 def _as_loaded(draft: Draft, engine: Engine) -> bool:
     """Whether an engine trains the 16-bit weights that it loads, with no wider ones beside them."""
-    alone = draft.values["num_devices"] == 1 and not draft.trains_adapters
-    return engine.training.narrow_weights and alone
+    divided = draft.values["num_devices"] > 1 and engine.training.zero > 0
+    return engine.training.narrow_weights and not divided and not draft.trains_adapters
 
 
 def settle_quant(draft: Draft, model: Model, engine: Engine, catalog: Catalog) -> None:

@@ -174,7 +174,10 @@ def inference_time(scenario: Scenario) -> InferenceTime:
     if spill is None:
         return found
     left: dict[str, Any] = dict(spill.settings)
-    return _mixed(scenario, found, _of_releases(replace(scenario, spill=None, **left)), spill.share)
+    spilled = _of_releases(replace(scenario, spill=None, **left))
+    # a host of which nobody stated a bandwidth reads no faster than the device
+    slower = {name: getattr(spilled, name).at_most(getattr(found, name).high) for name in EITHER}
+    return _mixed(scenario, found, replace(spilled, **slower), spill.share)
 
 
 def _of_releases(scenario: Scenario) -> InferenceTime:
