@@ -214,6 +214,15 @@ def thinned() -> Catalog:
     return few
 
 
+def test_no_model_is_shown_beside_a_larger_one_that_is_years_newer() -> None:
+    found = solved("max-model", {"device": "rtx-4070ti", "task": "qlora"}, catalog()).answer
+    models: list[dict[str, str]] = found["models"]  # type: ignore[assignment]
+    released = [catalog().models[each["model"]].released for each in models]
+    assert models[0]["model"] == found["model"]
+    for place, date in enumerate(released):
+        assert all(int(larger[:4]) - int(date[:4]) <= 1 for larger in released[:place])
+
+
 def test_the_largest_models_of_a_desk_are_those_in_usual_formats() -> None:
     found = solved("max-model", {"device": "rtx-4070ti", "task": "inference"}, catalog())
     assert found.at is not None

@@ -83,14 +83,26 @@ def _may_chat(request: Request, catalog: Catalog) -> bool:
 
 
 def _rows(fixed: Request, working: Sequence[Model], catalog: Catalog) -> list[dict[str, object]]:
-    """The largest models that work, of those alike the newest, and the largest that surely does."""
+    """The largest models that work, of those alike the newest, none outdated, and the largest that surely does."""
     alike = {model.architecture: model for model in working}  # the last of them, in the place of the first
-    largest = sorted(alike.values(), key=working.index, reverse=True)
+    largest = _not_outdated(sorted(alike.values(), key=working.index, reverse=True))
     rows = [_row({**fixed, "model": model.id}, catalog) for model in largest[:SHOWN]]
     if not any(row["status"] == "feasible" for row in rows):
         others = (_row({**fixed, "model": model.id}, catalog) for model in largest[SHOWN:MOST_TRIED])
         rows += islice((row for row in others if row["status"] == "feasible"), 1)
     return rows
+
+
+def _not_outdated(largest: Sequence[Model]) -> list[Model]:
+    """Those models, the largest first, of which no larger one is more than a year newer."""
+    kept, since = [], ""
+    for model in largest:
+        if model.released >= since:
+            kept.append(model)
+        if model.released:
+            year, rest = model.released[:4], model.released[4:]
+            since = max(since, f"{int(year) - 1}{rest}")
+    return kept
 
 
 def _row(request: Request, catalog: Catalog) -> dict[str, object]:
