@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent / "src" / "llmfeas"
 MODULES = sorted(ROOT.rglob("*.py"))
 
 LAYERS = (
-    {"contract", "errors", "ranges", "record", "text", "units"},
+    {"contract", "derivation", "errors", "ranges", "record", "text", "units"},
     {"autograd"},
     {"load"},
     {

@@ -231,7 +231,7 @@ def test_a_frozen_base_is_gathered_as_it_is_stored(quant: str, per_weight: float
     assert held.gathered == pytest.approx(2 * inventory.layer_elements * per_weight + outside, rel=0.01)
     assert training_plan(whole).ranks[0].held.gathered == 0
     links, shard = device_links_of(divided), 1e9
-    moved = zero_seconds(divided, shard, links, 8) * links.ring(8)
+    moved = zero_seconds(divided, shard, links) * links.ring(8)
     assert moved == pytest.approx(2 * shard * 7 / 8 * per_weight, rel=0.01)
 
 

@@ -11,13 +11,14 @@ from llmfeas.catalog.device import Device, Link, Rates
 from llmfeas.catalog.efficiency import Own, Regime
 from llmfeas.catalog.parts import Experts
 from llmfeas.catalog.store import catalog
+from llmfeas.derivation import soft_maximum
 from llmfeas.model.sums import architecture_sums
 from llmfeas.planning.answer import bare_answer
 from llmfeas.scenario import Scenario
 from llmfeas.timing.adapters import CLONED_FORWARD, output_bytes
 from llmfeas.timing.launches import launches_of
 from llmfeas.timing.regimes import HOST_SHARE, paced
-from llmfeas.timing.step import gradient_rings, host_seconds, step_parts, together
+from llmfeas.timing.step import gradient_rings, host_seconds, step_parts
 from llmfeas.timing.training import TrainingTime, step_tokens, training_time
 from llmfeas.timing.work import score_bytes, work_of
 
@@ -548,9 +549,9 @@ def test_gradients_of_experts_pass_between_those_who_have_them_alike() -> None:
 
 def test_device_and_host_take_no_longer_than_one_after_the_other() -> None:
     for sharp in (1.0, 1.5, 4.0):
-        assert 3 <= together(3.0, 2.0, sharp) <= 5
-    assert together(3.0, 2.0, 1.0) == 5
-    assert together(3.0, 2.0, 1.5) > together(3.0, 2.0, 4.0)
+        assert 3 <= soft_maximum(3.0, 2.0, sharp) <= 5
+    assert soft_maximum(3.0, 2.0, 1.0) == 5
+    assert soft_maximum(3.0, 2.0, 1.5) > soft_maximum(3.0, 2.0, 4.0)
 
 
 def test_experts_of_a_narrow_width_get_narrow_tokens() -> None:

@@ -6,15 +6,17 @@ gets the value.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
+from ..derivation import NamedNumber, Parts, formula_of
 from ..scenario import Scenario
+from ..timing.rates import peak_flop_per_s
 from .result import Term, TermInput
 
-Written = tuple[str, str, tuple[TermInput, ...]]
-"""What a part is, its formula, and the numbers in it."""
-EFFICIENCY = "data/efficiency.yaml"
-"""Origin of what was calibrated on measurements."""
+Texts = Mapping[str, str | Mapping[str, str]]
+"""What each part is; where that depends on how it is made, by the first of these numbers in its formula, else ""."""
+_NAME = re.compile(r"[a-z_][a-z_0-9]*")
 
 
 def number(name: str, value: float, unit: str = "", origin: str = "derived") -> TermInput:
@@ -40,3 +42,29 @@ def term(
     return Term(
         quantity=quantity, text=text, formula=formula, inputs=tuple(inputs), value=value, unit=unit, share=share
     )
+
+
+def noted(scenario: Scenario) -> Parts:
+    """What keeps the numbers that the time of a question is computed from."""
+    device = scenario.device
+    return Parts(scenario.origins, peak_flop_per_s(device, scenario.precision), device.bandwidth_bytes_per_s)
+
+
+def part_terms(
+    prefix: str, notes: Parts, made: Mapping[str, float], parts: Mapping[str, float], texts: Texts
+) -> Iterator[Term]:
+    """The terms of an estimate's parts, in the words of `made`: the same parts, of numbers with names."""
+    whole = sum(parts.values())
+    for name, seconds in parts.items():
+        formula, known = formula_of(made[name]), notes.numbers.get(name, {})
+        if not isinstance(made[name], NamedNumber):
+            formula, known = "seconds", {}
+        there = dict.fromkeys(_NAME.findall(formula))
+        inputs = [number(one.name, one.value, one.unit, one.origin) for one in map(known.get, there) if one]
+        yield term(f"{prefix}.{name}", _said(texts[name], there), formula, inputs, seconds, "s", seconds / whole)
+
+
+def _said(text: str | Mapping[str, str], there: Mapping[str, object]) -> str:
+    if isinstance(text, str):
+        return text
+    return next(said for name, said in text.items() if name in there or not name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ..derivation import BANDWIDTH, EFFICIENCY, MODEL, Say, plain
 from .rates import TrainingRates
-from .work import Work
+from .work import Work, on_slowest_stage
 
 COPIED_FORWARD, COPIED_BACKWARD = 14.0, 22.0
 """Bytes moved for an element that an adapted projection reads, where its adapter takes a copy in fp32 (peft's layer.py
@@ -43,19 +44,30 @@ def output_bytes(work: Work) -> float:
     return forward * (1 + work.replayed) + backward
 
 
-def adapter_seconds(work: Work, rates: TrainingRates) -> float:
+def adapter_seconds(work: Work, rates: TrainingRates, say: Say = plain) -> float:
     """What public code moves for adapters: `tokens (inputs x bytes + outputs x bytes) / bandwidth`."""
-    moved = work.adapters.inputs * input_bytes(work) + work.adapters.outputs * output_bytes(work)
-    return work.tokens * moved * work.stage / work.divisor / rates.memory
+    if not work.adapters.inputs and not work.adapters.outputs:
+        return 0.0
+    moved = say("inputs", work.adapters.inputs, "", MODEL) * say("input_bytes", input_bytes(work), "bytes")
+    moved += say("outputs", work.adapters.outputs, "", MODEL) * say("output_bytes", output_bytes(work), "bytes")
+    moved = say("tokens", work.tokens, "tokens") * moved
+    return on_slowest_stage(moved / say("efficiency", rates.memory, "bytes/s", BANDWIDTH), work, say)
 
 
-def merging_seconds(work: Work, rates: TrainingRates) -> float:
+def merging_seconds(work: Work, rates: TrainingRates, say: Say = plain) -> float:
     """Merge adapters into stacked experts in each forward pass (peft: the stack is copied, the pairs' products are
     added to the copy, and all of it twice, since what is registered as a parametrization is run once for a look).
 
     And of adapters with magnitudes the norms, in each forward pass: the identity, the product of the pair, its copy and
     the base in fp32, both added, each written and read (peft's dora.py).
     """
-    merged = work.merged * (rates.experts.merged_bytes * (1 + work.replayed) + GRADIENT_BYTES)
-    merged += work.normed * NORM_BYTES * (1 + work.replayed)
-    return merged * work.stage / work.divisor / rates.memory
+    if not work.merged and not work.normed:
+        return 0.0
+    forwards, moved = 1 + say("replayed", work.replayed), 0.0
+    if work.merged:
+        each = say("merged_bytes", rates.experts.merged_bytes, "bytes", EFFICIENCY) * forwards
+        each += say("gradient_bytes", GRADIENT_BYTES, "bytes")
+        moved += say("merged_weights", work.merged, "", MODEL) * each
+    if work.normed:
+        moved += say("normed_weights", work.normed, "", MODEL) * say("norm_bytes", NORM_BYTES, "bytes") * forwards
+    return on_slowest_stage(moved / say("efficiency", rates.memory, "bytes/s", BANDWIDTH), work, say)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ..derivation import BANDWIDTH, MODEL, PEAK, Say, plain
 from ..record import dataclass
 from ..workload.kernels import FLASH_HEAD_WIDTH
 from .rates import TrainingRates
-from .work import Work
+from .work import Work, on_slowest_stage, passed
 
 FUSED_BACKWARD, WRITTEN_BACKWARD = 2.5, 2.0
 """Forward passes that backward is worth: a fused kernel makes the scores again."""
@@ -45,25 +46,33 @@ def attended(work: Work, *, fused: bool) -> Attended:
     return Attended(rest + linear, sums.span_flop(tokens, wide), 0.0, 0)
 
 
-def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool) -> float:
+def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool, say: Say = plain) -> float:
     """Scores and values: fused kernels do the causal half 3.5 times (forward, backward with recomputed scores).
 
     Unfused code does the full square 3 times and moves the score matrix. Recurrences are apart where kernels run them.
     """
-    found, again = attended(work, fused=fused), work.attention_again
-    tokens = work.tokens * work.stage / work.divisor
-    flash = found.flash / rates.attention + (found.wide / rates.attention_wide if found.wide else 0.0)
-    seconds = tokens * flash * (1 + FUSED_BACKWARD * work.graded + again)
+    found, seconds = attended(work, fused=fused), 0.0
+    for name, flop, rate in (("flash", found.flash, rates.attention), ("wide", found.wide, rates.attention_wide)):
+        if flop:
+            passes = passed(work, FUSED_BACKWARD, say) + say("again", work.attention_again)
+            products = say(f"{name}_flop", flop, "FLOP a token", MODEL) * passes
+            seconds += products / say(f"{name}_efficiency", rate, "FLOP/s", PEAK)
     if found.written_layers:
-        moved = work.score_bytes * found.written_layers * work.sums.heads * work.seq_len
-        products = found.written * (1 + WRITTEN_BACKWARD * work.graded + again)
-        seconds += tokens * (products / rates.attention_eager + moved / rates.memory)
-    return seconds
+        passes = passed(work, WRITTEN_BACKWARD, say) + say("again", work.attention_again)
+        products = say("written_flop", found.written, "FLOP a token", MODEL) * passes
+        scores = say("scores", found.written_layers * work.sums.heads * work.seq_len, "a token", MODEL)
+        moved = say("score_bytes", work.score_bytes, "bytes") * scores
+        seconds += products / say("efficiency", rates.attention_eager, "FLOP/s", PEAK)
+        seconds += moved / say("stream_efficiency", rates.memory, "bytes/s", BANDWIDTH)
+    return on_slowest_stage(say("tokens", work.tokens, "tokens") * seconds, work, say)
 
 
-def recurrence_seconds(work: Work, rates: TrainingRates) -> float:
+def recurrence_seconds(work: Work, rates: TrainingRates, say: Say = plain) -> float:
     """Recurrences in kernels that run chunks of a sequence: small products that wait for each other (mamba_ssm,
     flash-linear-attention).
     """
-    flop = work.recurrent_flop * work.stage * work.tokens / work.divisor
-    return flop * (1 + RECURRENCE_BACKWARD * work.graded + work.attention_again) / rates.recurrence
+    if not work.recurrent_flop:
+        return 0.0
+    flop = say("tokens", work.tokens, "tokens") * say("recurrent_flop", work.recurrent_flop, "FLOP a token", MODEL)
+    flop *= passed(work, RECURRENCE_BACKWARD, say) + say("again", work.attention_again)
+    return on_slowest_stage(flop / say("efficiency", rates.recurrence, "FLOP/s", PEAK), work, say)

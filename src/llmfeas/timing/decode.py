@@ -10,18 +10,27 @@ writes 4-bit weights out in 16 bits where several tokens pass, and reads those.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
-from ..catalog.device import Device
-from ..catalog.efficiency import Efficiency
-from ..catalog.engine import ServingSpeed
+from ..derivation import (
+    BANDWIDTH,
+    EFFICIENCY,
+    MODEL,
+    SETTING,
+    Note,
+    Say,
+    largest,
+    plain,
+    smallest,
+    soft_maximum,
+    unnoted,
+)
 from ..findings import cached_across_batches
 from ..model.sums import Sums, architecture_sums
 from ..record import dataclass, replace
 from ..scenario import Scenario
-from ..units import GB
 from ..workload.kernels import loops_over_experts
 from ..workload.serving import answer_tokens, cached_value_bytes, peers, writers
+from .decode_rates import PACKED, DecodeRates, decode_rates, is_low, is_packed
 from .host import (
     experts_share,
     host_experts_bytes,
@@ -33,144 +42,12 @@ from .host import (
     streamed_seconds,
 )
 from .links import device_links
-from .paths import Path, inference_path
-from .rates import dot_products_per_s, product_flop_per_s, served_flop_per_s
+from .paths import inference_path
 from .spread import exchanged_seconds, exchanges, rank_weights_bytes, summed_over_copy
 
 SHARP = 3
-SLOW_LINK_BYTES_PER_S = 64e9
 JOINED_PASSES = 3
 """Eager code reads and writes a cache to join it with what is new, and reads it again."""
-PACKED = ("awq", "gptq")
-"""Formats that kernels of servers unpack."""
-EXPANDED_BYTES = 4.0
-"""Bytes of a 4-bit weight that is written out in 16 bits and read again."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecodeRates:
-    """Effective rates of one device under one engine (bytes/s, FLOP/s, seconds), and how many rest on judgement."""
-
-    read: float
-    cache: float
-    unpack: float
-    """Operations a second that turn stored bits into numbers; 0: the engine's kernels hide it."""
-    expand: float
-    """Weights a second that are written out before products of several tokens; 0: kernels read them as they are."""
-    attention: float
-    """FLOP a second of decoding tokens' attention to what is cached."""
-    ahead: bool
-    """Whether the host launches kernels while the device works on those before."""
-    work: float
-    layer_seconds: float
-    moe_factor: float
-    latent_factor: float
-    """On the fixed cost of a layer with latent attention."""
-    recurrent_factor: float
-    """On that of a layer with a recurrent state."""
-    sparse_factor: float
-    """On that of a layer whose attention reads what an indexer picks."""
-    reduce_seconds: float
-    """An all-reduce of one token between two devices."""
-    reduce_more: float
-    """Share of it that each device beyond two adds: a ring passes once more through each."""
-    sequence_seconds: float
-    """What the host does for each sequence of a step: its place, its sampled token, its answer."""
-    rows: float
-    """Rows that a product is filled up to, however few tokens there are."""
-    priors: int
-
-
-def _fixed_name(efficiency: Efficiency, device: Device, path: Path) -> str:
-    of_build, of_family = f"decode.fixed.{path.fixed}", f"decode.fixed.{path.family}"
-    drivers = f"{path.backend}-{device.backend}"
-    named = f"{of_build}.{path.backend}.{device.kind}", f"{of_build}.{path.backend}", of_build
-    return efficiency.first(
-        *(f"{of_family}.{drivers}", *named, f"{of_family}.{path.backend}", of_family),
-        *(f"{of_family}.cuda", "decode.fixed.eager"),
-    )
-
-
-def _layer_factor(efficiency: Efficiency, device: Device, path: Path, quant: str) -> float:
-    if path.family == "eager":
-        return eager_factor(efficiency, device, quant)
-    cuda = efficiency.value("decode.hbm") if path.backend == "cuda" and device.has_hbm else 1.0
-    return float(device.cores or 1) if path.backend == "cpu" else cuda  # cores all meet after each operator
-
-
-def _cache_name(path: Path, *, fused: bool) -> str:
-    if path.family != "llama.cpp":
-        return "decode.cache.eager" if path.family == "eager" else "decode.cache.fused"
-    if path.backend == "metal":
-        return "decode.cache.metal"
-    return "decode.cache.fused" if fused else "decode.cache.plain"
-
-
-def eager_factor(efficiency: Efficiency, device: Device, quant: str) -> float:
-    """How much longer the host of public code takes on this kind of machine, and for weights in few bits."""
-    host = efficiency.factor(f"decode.eager_host.{device.kind}")
-    if quant.startswith("nf4"):
-        twice = 1.0 if quant == "nf4-single" else efficiency.value("decode.eager_double")
-        return host * efficiency.value("decode.eager_4bit") * twice
-    return host * (
-        efficiency.value("decode.eager_8bit") if quant == "int8" else efficiency.factor(f"decode.eager.{quant}")
-    )
-
-
-def _expand_rate(efficiency: Efficiency, device: Device, quant: str, read: float) -> float:
-    if not quant.startswith("nf4"):
-        return 0.0
-    return 1 / (EXPANDED_BYTES / read + efficiency.value("decode.expand") / device.fp32_flop_per_s)
-
-
-def _unpack_rate(efficiency: Efficiency, device: Device, path: Path) -> float:
-    if not path.unpacks:
-        return 0.0
-    if path.backend == "cpu":
-        return dot_products_per_s(device) * efficiency.value("decode.unpack_cpu")
-    return device.integer_op_per_s * efficiency.value("decode.unpack")
-
-
-@lru_cache(maxsize=4096)
-def decode_rates(
-    efficiency: Efficiency, device: Device, speed: ServingSpeed, precision: str, quant: str, fused: bool
-) -> DecodeRates:
-    """The effective rates of a device in decoding under an engine, for weights of a format and products in another."""
-    value, path = efficiency.value, inference_path(device, speed)
-    bandwidth = f"decode.bandwidth.{path.bandwidth}"
-    bandwidth = efficiency.first(f"{bandwidth}.{device.generation}", bandwidth)
-    fixed = _fixed_name(efficiency, device, path)
-    read = device.bandwidth_bytes_per_s * value("decode.read") * value(bandwidth)
-    read *= value("decode.server_packed") if path.family == "server" and quant.startswith(PACKED) else 1.0
-    attention = efficiency.first(f"decode.attention.{path.family}", "decode.attention")
-    layer = value(fixed) * _layer_factor(efficiency, device, path, quant)
-    experts = f"decode.fixed_moe.{path.family}.{path.backend}"
-    links = device_links(efficiency, device, device.devices_per_node, None)
-    fast = links.fast and max((link.gb_per_s or 0.0) * GB for link in device.links) > SLOW_LINK_BYTES_PER_S
-    link = "decode.link.nvlink" if fast else "decode.link.pcie"
-    narrow = served_flop_per_s(device, quant)
-    peak = narrow or product_flop_per_s(device, precision)
-    tuned = (f"{experts}.{device.generation}",) if narrow or quant == "none" else ()
-    parameters = efficiency.parameters
-    return DecodeRates(
-        read=read,
-        cache=read * value(_cache_name(path, fused=fused)),
-        attention=product_flop_per_s(device, precision) * value(attention),
-        unpack=_unpack_rate(efficiency, device, path),
-        expand=_expand_rate(efficiency, device, quant, read) if path.family == "eager" else 0.0,
-        ahead=path.family == "eager",
-        work=peak * value(efficiency.first(f"decode.compute.{path.backend}", "decode.compute")),
-        layer_seconds=layer,
-        moe_factor=value(efficiency.first(*tuned, f"{experts}.{quant}", experts, "decode.fixed_moe")),
-        latent_factor=value(efficiency.first(f"decode.fixed_latent.{path.family}", "decode.fixed_latent")),
-        recurrent_factor=value(efficiency.first(f"decode.fixed_recurrent.{path.family}", "decode.fixed_recurrent")),
-        sparse_factor=efficiency.factor(f"decode.fixed_sparse.{path.family}"),
-        reduce_seconds=value(efficiency.first(f"{link}.{path.fixed}", link)),
-        reduce_more=value(efficiency.first(f"{link}_more.{path.fixed}", f"{link}_more.{path.family}", f"{link}_more")),
-        sequence_seconds=value(sequence) if (sequence := f"decode.sequence.{path.family}") in parameters else 0.0,
-        rows=efficiency.factor(f"decode.rows.{path.family}.{'packed' if is_packed(quant) else device.generation}"),
-        priors=int(parameters[bandwidth].prior) + int(parameters[fixed].prior),
-    )
 
 
 def cached_tokens(scenario: Scenario) -> float:
@@ -193,16 +70,6 @@ def passes_at_once(scenario: Scenario) -> int:
 def sequences_in_pass(scenario: Scenario) -> float:
     """Sequences that pass the layers together."""
     return max(1.0, sequences_per_replica(scenario) / passes_at_once(scenario))
-
-
-def is_packed(quant: str) -> bool:
-    """Whether weights must be unpacked before they are multiplied (fp8 and nvfp4 are multiplied as they are)."""
-    return quant not in ("none", "fp8", "nvfp4")
-
-
-def is_low(quant: str) -> bool:
-    """Whether a format has 2 or 3 bits, whose decoding takes more steps."""
-    return quant.removeprefix("ud-").startswith(("q2", "q3", "iq1", "iq2", "iq3", "exl2-2", "exl2-3"))
 
 
 def cache_bytes(scenario: Scenario, sums: Sums, tokens: float, ranks: int = 1) -> float:
@@ -276,62 +143,107 @@ def looped_experts(scenario: Scenario, sums: Sums) -> tuple[int, float]:
     return 0, 0.0
 
 
-def layers_seconds(scenario: Scenario, sums: Sums, rates: DecodeRates) -> float:
+def layers_seconds(scenario: Scenario, sums: Sums, rates: DecodeRates, say: Say = plain) -> float:
     """What no byte explains: launches of each layer, of its experts, and of a loop over all of them."""
-    experts = (rates.moe_factor - 1) * sums.moe_layers
-    latent = (rates.latent_factor - 1) * latent_layers(scenario, sums)
+    layers = say("layers", sums.layers, "", MODEL)
+    for name, factor, count in (
+        ("expert", rates.moe_factor, sums.moe_layers),
+        ("latent", rates.latent_factor, latent_layers(scenario, sums)),
+        ("recurrent", rates.recurrent_factor, sums.recurrent_layers),
+        ("sparse", rates.sparse_factor, sums.picking_blocks),
+    ):
+        if count and factor != 1:
+            more = say(f"{name}_factor", factor, "", EFFICIENCY) - 1
+            layers += more * say(f"{name}_layers", count, "", MODEL)
+    seconds = say("seconds_a_layer", rates.layer_seconds, "s", EFFICIENCY) * layers
     looped, each = looped_experts(scenario, sums)
-    recurrent = (rates.recurrent_factor - 1) * sums.recurrent_layers
-    sparse = (rates.sparse_factor - 1) * sums.picking_blocks
-    return rates.layer_seconds * (sums.layers + experts + latent + recurrent + sparse) + looped * each
+    if looped:
+        seconds += say("experts", looped, "", MODEL) * say("expert_seconds", each, "s", EFFICIENCY)
+    return seconds
 
 
-def decode_parts(scenario: Scenario, tokens: float, sequences: float, busy: float | None = None) -> dict[str, float]:
+def decode_parts(
+    scenario: Scenario, tokens: float, sequences: float, busy: float | None = None, note: Note = unnoted
+) -> dict[str, float]:
     """Seconds of one decoding step of `sequences` on one replica, after `tokens` tokens each, by part; they add up.
 
-    `busy`: copies that share its experts and have as many; all where nobody says.
+    `busy`: copies that share its experts and have as many; all where nobody says. `note` names the numbers.
     """
     unequal = [(decode_parts(part, tokens, sequences), share) for part, share in parts_with_shares(scenario)]
     if unequal:
-        return summed(unequal)
-    step = _steady(scenario)
-    sums, rates, on_host = step.sums, step.rates, step.on_host
-    tp, positions = scenario.tp, sequences * (1 + scenario.drafted)
+        return summed(unequal, note)
+    step, positions, parts = _steady(scenario), sequences * (1 + scenario.drafted), dict[str, float]()
     apart = host_experts_bytes(scenario, positions)
-    weights = tp * rank_weights_bytes(scenario, positions, positions * (busy or peers(scenario))) - apart
-    read = weights * (1 - on_host) / rates.read / tp
-    cache = cache_bytes(scenario, sums, tokens, tp) * sequences * (1 - on_host) / rates.cache
-    cache *= cache_passes(scenario, rates)
-    # all heads on one latent: more products than its bytes take to read
-    cache = max(cache, sums.decode_flop(tokens) * sequences * (1 - on_host) / rates.attention / tp)
-    sent = layers_cross(scenario, positions)
-    row = 2 * step.matrices * (1.0 if sent else 1 - on_host) / rates.work / tp
-    work, alone = (row * filled_rows(rates, rows) for rows in (positions, 1.0))
-    if not sent:  # no later than one after the other
-        work = min(work, positions * max(read, alone))
-    moved = read + cache
-    unpack = step.unpack if positions <= 1 or not rates.expand else step.matrices * (1 - on_host) / rates.expand / tp
-    device = (max(moved, work) ** SHARP + unpack**SHARP) ** (1 / SHARP)
-    experts = {"host_experts": host_experts_seconds(scenario, positions)} if apart else {}
-    drafts = {"draft": scenario.drafted * draft_seconds(scenario, tokens, sequences)} if scenario.drafted else {}
-    return {
-        **drafts,
-        "weights": read,
-        "cache": cache,
-        "compute": device - moved,
-        **experts,
-        "host_layers": host_layer_seconds(scenario, weights, positions),
-        "offload": streamed_seconds(scenario, sequences),
-        "fixed": fixed_seconds(rates, step.fixed, sequences, device),
-        "link": step.link + positions * step.summed,
-    }
+    weights = scenario.tp * rank_weights_bytes(scenario, positions, positions * (busy or peers(scenario))) - apart
+    if scenario.drafted:
+        drafting = note("draft")("draft_seconds", draft_seconds(scenario, tokens, sequences), "s")
+        parts["draft"] = note("draft")("drafted", scenario.drafted, "tokens") * drafting
+    say = note("weights")
+    read = step.of_rank(
+        say("weights", weights, "bytes", MODEL) / say("efficiency", step.rates.read, "", BANDWIDTH), say
+    )
+    parts |= {"weights": read, "cache": _cache_seconds(scenario, step, tokens, sequences, note("cache"))}
+    parts["compute"] = _compute_seconds(scenario, step, positions, read, parts["cache"], note("compute"))
+    device = read + parts["cache"] + parts["compute"]
+    if apart:
+        parts["host_experts"] = host_experts_seconds(scenario, positions, note("host_experts"))
+    parts["host_layers"] = host_layer_seconds(scenario, weights, positions, note("host_layers"))
+    parts["offload"] = streamed_seconds(scenario, sequences, note("offload"))
+    say, launches = note("fixed"), step.fixed
+    if note is not unnoted:
+        launches = layers_seconds(scenario, step.sums, step.rates, say)
+    parts["fixed"] = fixed_seconds(step.rates, launches, sequences, device, say)
+    say = note("link")
+    added = say("positions", positions) * say("sum_seconds", step.summed, "s a token", EFFICIENCY)
+    parts["link"] = say("latency", step.link, "s", EFFICIENCY) + added
+    return parts
 
 
-def fixed_seconds(rates: DecodeRates, launches: float, sequences: float, device: float) -> float:
+def _cache_seconds(scenario: Scenario, step: _Steady, tokens: float, sequences: float, say: Say) -> float:
+    """Read the cache of all sequences, or where all heads work on one latent the products, where those take longer."""
+    rates, tp = step.rates, scenario.tp
+    read, rate = cache_bytes(scenario, step.sums, tokens, tp), rates.cache / cache_passes(scenario, rates)
+    flop = step.sums.decode_flop(tokens) / tp
+    if flop / rates.attention > read / rate:
+        each = say("attention_flop", flop, "FLOP a sequence", MODEL) / say(
+            "rate", rates.attention, "FLOP/s", EFFICIENCY
+        )
+    else:
+        each = say("cached", read, "bytes a sequence", MODEL) / say("efficiency", rate, "bytes/s", BANDWIDTH)
+    return step.on_device(say("sequences", sequences) * each, say)
+
+
+def _compute_seconds(scenario: Scenario, step: _Steady, positions: float, read: float, cache: float, say: Say) -> float:
+    """What work and unpacking add to reading; all rows at once are no later than one after the other."""
+    rates, moved = step.rates, say("read_seconds", read + cache, "s")
+    weights, tp = say("weights", step.matrices, "", MODEL), say("tp", scenario.tp, "devices", SETTING)
+    row = 2 * weights / say("rate", rates.work, "FLOP/s", EFFICIENCY) / tp
+    if layers_cross(scenario, positions):
+        work = row * say("rows", filled_rows(rates, positions))
+    else:
+        row = step.on_device(row, say)
+        alone = row * say("rows_alone", filled_rows(rates, 1.0))
+        work = row * say("rows", filled_rows(rates, positions))
+        work = smallest(work, say("positions", positions) * largest(say("weights_seconds", read, "s"), alone))
+    work = largest(moved, work)
+    if rates.expand and positions > 1:
+        written = weights / say("written_out", rates.expand, "weights/s", EFFICIENCY)
+        return soft_maximum(work, step.of_rank(written, say), SHARP) - moved
+    if step.unpacking:
+        unpacking = say("unpacking", step.unpacking, "operations a weight", EFFICIENCY) * weights
+        unpacked = unpacking / say("integer_rate", rates.unpack, "operations/s", EFFICIENCY)
+        return soft_maximum(work, step.of_rank(unpacked, say), SHARP) - moved
+    return work - moved
+
+
+def fixed_seconds(rates: DecodeRates, launches: float, sequences: float, device: float, say: Say = plain) -> float:
     """What launches and the host's work on sequences add to a step in which the device is busy so long."""
     if rates.ahead:
-        return math.hypot(device, launches) - device
-    return launches + sequences * rates.sequence_seconds
+        busy = say("busy_seconds", device, "s")
+        return soft_maximum(busy, launches, 2) - busy
+    if rates.sequence_seconds:
+        launches += say("sequences", sequences) * say("seconds_a_sequence", rates.sequence_seconds, "s", EFFICIENCY)
+    return launches
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,11 +256,21 @@ class _Steady:
     """Share of the layers."""
     matrices: float
     """Weights that one token meets on the device."""
-    unpack: float
+    unpacking: float
+    """Operations that turn a stored weight into a number where the engine's kernels do not hide them."""
     fixed: float
     link: float
     summed: float
     """Of the sums over ranks, what each token adds."""
+    tp: int
+
+    def on_device(self, seconds: float, say: Say) -> float:
+        """Of the seconds of all layers those of the layers on the device."""
+        return seconds * say("on_device", 1 - self.on_host, "of the layers") if self.on_host else seconds
+
+    def of_rank(self, seconds: float, say: Say) -> float:
+        """The same of one of the tensor-parallel ranks."""
+        return self.on_device(seconds, say) / say("tp", self.tp, "devices", SETTING)
 
 
 @cached_across_batches
@@ -358,25 +280,29 @@ def _steady(scenario: Scenario) -> _Steady:
     fused = scenario.attention == "flash"
     speed = scenario.engine_record.serving.speed
     rates = decode_rates(efficiency, scenario.device, speed, scenario.precision, scenario.quant, fused)
-    matrices, unpack = device_weights(scenario, sums), 0.0
-    if rates.unpack and is_packed(scenario.quant):
-        low = efficiency.value("decode.unpack_low") if is_low(scenario.quant) else 1.0
-        unpack = 2 * matrices * (1 - on_host) * low / rates.unpack / scenario.tp
+    low = efficiency.value("decode.unpack_low") if is_low(scenario.quant) else 1.0
     return _Steady(
         sums=sums,
         rates=rates,
         on_host=on_host,
-        matrices=matrices,
-        unpack=unpack,
+        matrices=device_weights(scenario, sums),
+        unpacking=2 * low if rates.unpack and is_packed(scenario.quant) else 0.0,
         fixed=layers_seconds(scenario, sums, rates),
         link=reduce_seconds(scenario, sums, rates),
         summed=sum_seconds(scenario, sums),
+        tp=scenario.tp,
     )
 
 
-def summed(shared: list[tuple[dict[str, float], float]]) -> dict[str, float]:
+def summed(shared: list[tuple[dict[str, float], float]], note: Note = unnoted) -> dict[str, float]:
     """Seconds by part, of which each device contributes its share."""
-    return {name: sum(share * parts[name] for parts, share in shared) for name in shared[0][0]}
+    return {
+        name: sum(
+            note(name)(f"share_{index}", share, "of the weights") * note(name)(f"seconds_{index}", parts[name], "s")
+            for index, (parts, share) in enumerate(shared, start=1)
+        )
+        for name in shared[0][0]
+    }
 
 
 @cached_across_batches

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ..derivation import BANDWIDTH, EFFICIENCY, MODEL, SETTING, Say, largest, plain
 from ..scenario import Scenario
 from .links import Links
 from .rates import TrainingRates
-from .work import Work
+from .work import Work, on_slowest_stage, passed
 
 
 def fullest(work: Work, rates: TrainingRates) -> float:
@@ -52,24 +53,28 @@ def picking_flop(work: Work) -> float:
     return PICKING_FLOP * work.sums.expert_reads if work.plain_routing else 0.0
 
 
-def bias_seconds(work: Work, rates: TrainingRates) -> float:
-    """Add up the gradients of experts' biases, which rows had picked: many rows to one, one after the other."""
-    return work.added_biases * work.tokens * work.stage / work.divisor * rates.experts.added_seconds
+def routing_seconds(work: Work, rates: TrainingRates, say: Say = plain) -> float:
+    """Sort the tokens by their experts and back, a copy for each: moved, and picked row by row by PyTorch.
 
-
-def routing_seconds(work: Work, rates: TrainingRates) -> float:
-    """Sort the tokens by their experts and back, a copy for each: moved, and picked row by row by PyTorch."""
+    The gradients of experts' biases, which rows had picked, are added up many rows to one, one after the other.
+    """
     sums = work.sums
     if not sums.experts or not sums.expert_reads:
         return 0.0
-    copies = work.met * work.tokens * sums.experts_per_token * sums.moe_layers * work.stage / work.divisor
-    passes = 1 + 2 * work.graded + work.replayed
-    moved = copy_bytes(work) * routing_widths(work, rates) / rates.memory
-    seconds = passes * (moved + picking_flop(work) / rates.vector)
-    return fullest(work, rates) * copies * seconds + bias_seconds(work, rates)
+    copies = say("copies", work.met * sums.experts_per_token * sums.moe_layers, "a token", MODEL)
+    moved = copy_bytes(work) * say("width", routing_widths(work, rates), "elements", EFFICIENCY)
+    seconds = moved / say("efficiency", rates.memory, "bytes/s", BANDWIDTH)
+    if work.plain_routing:
+        seconds += say("picking_flop", picking_flop(work), "FLOP a copy") / say("vector_peak", rates.vector, "FLOP/s")
+    passes = passed(work, 2, say) + say("replayed", work.replayed)
+    seconds = say("unevenness", fullest(work, rates), "", EFFICIENCY) * copies * passes * seconds
+    if work.added_biases:
+        added = say("added", work.added_biases, "elements a token", MODEL)
+        seconds += added * say("adding", rates.experts.added_seconds, "s", EFFICIENCY)
+    return on_slowest_stage(say("tokens", work.tokens, "tokens") * seconds, work, say)
 
 
-def expert_parallel_seconds(scenario: Scenario, work: Work, links: Links) -> float:
+def expert_parallel_seconds(scenario: Scenario, work: Work, links: Links, say: Say = plain) -> float:
     """Two all-to-alls a layer of experts and pass: every token to the devices of its experts and back.
 
     Forward, backward, and once more where layers are run again. Tensor-parallel ranks send a part of the sequence each.
@@ -77,14 +82,16 @@ def expert_parallel_seconds(scenario: Scenario, work: Work, links: Links) -> flo
     each other node that holds one of them (`(n - 1)(1 - (1 - 1/n)^k)` under even routing), and is handed on over the
     fast link (DeepEP).
     """
-    ep = scenario.ep
-    if ep == 1:
+    if scenario.ep == 1:
         return 0.0
-    sums, nodes = work.sums, expert_nodes(scenario, links)
-    token_bytes = exchanges(work) * sums.moe_layers * work.stage / work.divisor * work.tokens * sums.expert_reads * 2
-    inside = sums.experts_per_token * (ep - 1) / ep / links.node_bytes_per_s
-    across = copies_across(scenario, nodes, sums.experts_per_token) / links.network_bytes_per_s
-    return token_bytes * max(inside, across)
+    sums, nodes, ep = work.sums, expert_nodes(scenario, links), say("ep", scenario.ep, "devices", SETTING)
+    layers = say("layers", sums.moe_layers, "", MODEL) * say("exchanges", exchanges(work), "a layer")
+    sent = layers * say("tokens", work.tokens, "tokens") * say("width", sums.expert_reads, "", MODEL) * 2
+    inside = say("experts_a_token", sums.experts_per_token, "", MODEL) * (ep - 1) / ep
+    inside /= say("link", links.node_bytes_per_s, "bytes/s", EFFICIENCY)
+    across = say("copies_across", copies_across(scenario, nodes, sums.experts_per_token), "a token")
+    across /= say("network", links.network_bytes_per_s, "bytes/s", EFFICIENCY)
+    return on_slowest_stage(sent * largest(inside, across), work, say)
 
 
 def exchanges(work: Work) -> float:

@@ -8,6 +8,7 @@ over the prompt. Nothing is taken to be hidden: the crossing is many times longe
 from __future__ import annotations
 
 from ..catalog.joined import Joined
+from ..derivation import EFFICIENCY, MODEL, SETTING, Say, plain
 from ..findings import cached_across_batches
 from ..model.sums import architecture_sums
 from ..scenario import Scenario
@@ -57,17 +58,25 @@ def host_experts_bytes(scenario: Scenario, tokens: float) -> float:
     return held * distinct_experts(scenario.model.architecture, tokens) / experts.count if held and experts else 0.0
 
 
-def host_experts_seconds(scenario: Scenario, tokens: float) -> float:
+def host_experts_seconds(scenario: Scenario, tokens: float, say: Say = plain) -> float:
     """What a decoding step waits for the experts on the host: read, unpacked by its cores, handed over layer by layer.
 
-    Formula: bytes reached (1 / (host's bandwidth x share) + 1 / unpacked a second) + layers x handover; nobody states
-    the cores, so that the second is that of all hosts. Calibrated: data/efficiency.yaml.
+    Nobody states the cores, so that what they unpack a second is that of all hosts.
     """
     read, value = host_experts_bytes(scenario, tokens), scenario.tables.efficiency.value
     if not read:
         return 0.0
-    reading = read / (memory_bytes_per_s(scenario) * value("host.experts")) + read / value("host.unpack")
-    return reading + host_expert_layers(scenario) * value("host.handover")
+    read = say("experts", read, "bytes", MODEL)
+    reached = host_bandwidth(scenario, say) * say("efficiency", value("host.experts"), "", EFFICIENCY)
+    reading = read / reached + read / say("unpacked", value("host.unpack"), "bytes/s", EFFICIENCY)
+    layers = say("layers", host_expert_layers(scenario), "", MODEL)
+    return reading + layers * say("handover", value("host.handover"), "s", EFFICIENCY)
+
+
+def host_bandwidth(scenario: Scenario, say: Say) -> float:
+    """The bandwidth of the host's memory, with where it comes from."""
+    origin = SETTING if scenario.host_gb_per_s is not None else EFFICIENCY
+    return say("host_bandwidth", memory_bytes_per_s(scenario), "bytes/s", origin)
 
 
 def weights_read_bytes(scenario: Scenario, tokens: float) -> float:
@@ -148,15 +157,16 @@ def crossing_bytes_per_s(scenario: Scenario) -> float:
     return min(pcie, memory_bytes_per_s(scenario) / max(1, busy))
 
 
-def streamed_seconds(scenario: Scenario, tokens: float) -> float:
+def streamed_seconds(scenario: Scenario, tokens: float, say: Say = plain) -> float:
     """Seconds to bring the layers' weights that a pass of `tokens` tokens reaches to the device; 0 if they are there.
 
-    Formula: (weights read - head) / tp / crossing; pipeline stages take turns.
+    Pipeline stages take turns.
     """
     if not streams_weights(scenario):
         return 0.0
-    layers = weights_read_bytes(scenario, tokens) - head_bytes(scenario)
-    return layers * (1 - host_share(scenario)) / scenario.tp / crossing_bytes_per_s(scenario)
+    layers = say("crossing_layers", weights_read_bytes(scenario, tokens) - head_bytes(scenario), "bytes", MODEL)
+    moved = layers * say("on_device", 1 - host_share(scenario), "of the layers") / say("tp", scenario.tp, "", SETTING)
+    return moved / say("crossing", crossing_bytes_per_s(scenario), "bytes/s", EFFICIENCY)
 
 
 def sent_seconds(scenario: Scenario, weights: float, tokens: float) -> float:
@@ -200,17 +210,19 @@ def layers_cross(scenario: Scenario, tokens: float) -> bool:
     return bool(1 < scenario.engine_record.serving.crossing_tokens <= tokens and host_share(scenario))
 
 
-def host_layer_seconds(scenario: Scenario, weights: float, tokens: float) -> float:
+def host_layer_seconds(scenario: Scenario, weights: float, tokens: float, say: Say = plain) -> float:
     """The host's layers of a decoding step of so many tokens: read and computed there, from a number of tokens on sent
     to the device, as those of a prompt are.
     """
-    share = host_share(scenario)
-    if not share:
+    if not host_share(scenario):
         return 0.0
+    value, share = scenario.tables.efficiency.value, say("on_host", host_share(scenario), "of the layers")
+    left = say("weights", weights, "bytes", MODEL) * share
     if layers_cross(scenario, tokens):
-        return weights * share / sending_bytes_per_s(scenario)
-    value = scenario.tables.efficiency.value
-    products = 2 * architecture_sums(scenario.model.architecture).active * share * (tokens - 1)
-    computed = products / (products_flop_per_s(scenario) * value("host.prompts"))
-    crossing = 2 * scenario.model.architecture.hidden * 4 * tokens / pcie_bytes_per_s(scenario.device)
-    return weights * share / (memory_bytes_per_s(scenario) * value("host.layers")) + crossing + computed
+        return left / say("sending", sending_bytes_per_s(scenario), "bytes/s", EFFICIENCY)
+    positions, rate = say("positions", tokens), products_flop_per_s(scenario) * value("host.prompts")
+    products = 2 * say("active", architecture_sums(scenario.model.architecture).active, "", MODEL) * share
+    crossing = 2 * say("hidden", scenario.model.architecture.hidden, "", MODEL) * 4 * positions
+    reading = left / (host_bandwidth(scenario, say) * say("efficiency", value("host.layers"), "", EFFICIENCY))
+    computed = products * (positions - 1) / say("host_rate", rate, "FLOP/s", EFFICIENCY)
+    return reading + crossing / say("pcie", pcie_bytes_per_s(scenario.device), "bytes/s", "device") + computed

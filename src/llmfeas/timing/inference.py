@@ -13,7 +13,8 @@ from ..ranges import Range
 from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..workload.serving import answer_tokens, peers, readers, streams_weights, writers
-from .decode import cached_tokens, decode_parts, decode_rates, sequences_in_pass, sequences_per_replica
+from .decode import cached_tokens, decode_parts, sequences_in_pass, sequences_per_replica
+from .decode_rates import decode_rates
 from .host import experts_share, host_share
 from .paths import earlier
 from .prefill import prefill_parts, prefill_rates, prompt_tokens

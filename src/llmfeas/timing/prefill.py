@@ -8,12 +8,12 @@ position needs it. Batches hold at most 512 tokens.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 from ..catalog.device import Device
 from ..catalog.efficiency import Efficiency
 from ..catalog.engine import ServingSpeed
+from ..derivation import BANDWIDTH, EFFICIENCY, MODEL, PEAK, Note, Say, largest, plain, soft_maximum, unnoted
 from ..findings import cached_across_batches
 from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
@@ -182,21 +182,27 @@ def tensor_gain(scenario: Scenario) -> float:
     return max(1.0, scenario.tables.efficiency.value("prefill.tensor_parallel") * scenario.tp)
 
 
-def prefill_parts(scenario: Scenario, prompt: int, sequences: float, busy: float = 1.0) -> dict[str, float]:
+def prefill_parts(
+    scenario: Scenario, prompt: int, sequences: float, busy: float = 1.0, note: Note = unnoted
+) -> dict[str, float]:
     """Seconds a prompt token by part (matrix, attention, weights, offload, streaming, images, fixed); they add up."""
-    return read_parts(scenario, prompt * sequences, prompt, busy)
+    return read_parts(scenario, prompt * sequences, prompt, busy, note)
 
 
-def read_parts(scenario: Scenario, tokens: float, length: float, busy: float = 1.0) -> dict[str, float]:
+def read_parts(
+    scenario: Scenario, tokens: float, length: float, busy: float = 1.0, note: Note = unnoted
+) -> dict[str, float]:
     """Seconds a token by part where `tokens` wait, of prompts of `length`; they attend to half of it on average.
 
     `busy`: tokens of all copies that share the experts, over as many as here on each.
     """
-    unequal = unequal_read_parts(scenario, tokens, length)
+    unequal = [
+        (_read_parts(part, tokens, length, 1.0, 1.0, unnoted), share) for part, share in parts_with_shares(scenario)
+    ]
     if not unequal:
-        return _read_parts(scenario, tokens, length, split_gain(scenario, tokens), busy)
+        return _read_parts(scenario, tokens, length, split_gain(scenario, tokens), busy, note)
     gain = split_gain(scenario, tokens, worth_stages(unequal))
-    return {name: seconds / gain for name, seconds in summed(unequal).items()}
+    return {name: seconds / note(name)("gain", gain, "", EFFICIENCY) for name, seconds in summed(unequal, note).items()}
 
 
 def expert_share(scenario: Scenario, rates: PrefillRates, batch: float) -> float:
@@ -212,62 +218,102 @@ def expert_share(scenario: Scenario, rates: PrefillRates, batch: float) -> float
     return rates.experts * tokens / (tokens + rates.fill_tokens) * experts.width / (experts.width + rates.fill_width)
 
 
-def unequal_read_parts(scenario: Scenario, tokens: float, length: float) -> list[tuple[dict[str, float], float]]:
-    """The same on each of unequal devices, if it had all layers and worked alone, and its share of them."""
-    return [(_read_parts(part, tokens, length, 1.0, 1.0), share) for part, share in parts_with_shares(scenario)]
-
-
 def worth_stages(unequal: list[tuple[dict[str, float], float]]) -> float:
     """As many equal stages of a pipeline as unequal ones are worth, whose slowest sets the pace."""
     seconds = [share * sum(parts.values()) for parts, share in unequal]
     return sum(seconds) / max(seconds)
 
 
-def _eager_parts(scenario: Scenario, tokens: float, length: float, gain: float, _busy: float) -> dict[str, float]:
-    sums = architecture_sums(scenario.model.architecture)
+def _eager_parts(
+    scenario: Scenario, tokens: float, length: float, gain: float, _busy: float, note: Note
+) -> dict[str, float]:
     weights = weights_read_bytes(scenario, tokens) - head_bytes(scenario)
-    sent = sent_seconds(scenario, weights, tokens) / tokens + streamed_seconds(scenario, tokens) / tokens
     from .reading import pass_seconds
 
-    parts = {name: seconds / tokens / gain for name, seconds in pass_seconds(scenario, tokens, length).items()}
-    return {**parts, "weights": 0.0, "offload": sent, "link": sum_seconds(scenario, sums, reads=True)}
+    parts = {
+        name: seconds / note(name)("tokens", tokens, "tokens") / note(name)("gain", gain, "", EFFICIENCY)
+        for name, seconds in pass_seconds(scenario, tokens, length, note).items()
+    }
+    offload = crossing_seconds(scenario, weights, tokens, tokens, note("offload"))
+    return {**parts, "weights": 0.0, "offload": offload, "link": link_seconds(scenario, note("link"))}
 
 
-def _read_parts(scenario: Scenario, tokens: float, length: float, gain: float, busy: float) -> dict[str, float]:
+def crossing_seconds(scenario: Scenario, weights: float, batch: float, one_pass: float, say: Say) -> float:
+    """Seconds a token in which weights come from main memory: the host's in each batch, streamed ones in each pass."""
+    sent, streamed = sent_seconds(scenario, weights, batch), streamed_seconds(scenario, one_pass)
+    seconds = say("sent_seconds", sent, "s") / say("batch", batch, "tokens") if sent else 0.0
+    if streamed:
+        seconds += say("crossing_seconds", streamed, "s") / say("pass_tokens", one_pass, "tokens")
+    return seconds
+
+
+def link_seconds(scenario: Scenario, say: Say) -> float:
+    """What sums over ranks and ways to shared experts take for a token of a prompt."""
+    seconds = sum_seconds(scenario, architecture_sums(scenario.model.architecture), reads=True)
+    return say("sum_seconds", seconds, "s", EFFICIENCY)
+
+
+def _read_parts(
+    scenario: Scenario, tokens: float, length: float, gain: float, busy: float, note: Note
+) -> dict[str, float]:
     """Seconds a token by part, of the engine's own kernels or of public code."""
     family = inference_path(scenario.device, scenario.engine_record.serving.speed).family
-    parts = (_eager_parts if family in EAGER else _compiled_parts)(scenario, tokens, length, gain, busy)
+    parts = (_eager_parts if family in EAGER else _compiled_parts)(scenario, tokens, length, gain, busy, note)
     if scenario.images:
-        parts["images"] = scenario.images * image_seconds(scenario) / scenario.prompt
+        say = note("images")
+        seen = say("images", scenario.images) * image_seconds(scenario, say)
+        parts["images"] = seen / say("prompt", scenario.prompt, "tokens")
     return parts
 
 
-def _compiled_parts(scenario: Scenario, tokens: float, length: float, gain: float, busy: float) -> dict[str, float]:
+def _compiled_parts(
+    scenario: Scenario, tokens: float, length: float, gain: float, busy: float, note: Note
+) -> dict[str, float]:
     sums, rates, launch, graphed = _steady(scenario)
-    shared, held = streamed_widths(scenario, busy)
     one_pass, batch = pass_tokens(scenario, tokens), batch_tokens(scenario, tokens)
     together = batch * peers(scenario) * busy
-    routed = sums.routed_active * busy / expert_share(scenario, rates, together)
-    matrix = 2 * (sums.dense_weights + routed) / rates.matrix
-    attention = sums.prompt_flop(length) / rates.attention
+    matrix = _matrix_seconds(scenario, sums, rates, together, busy, note("matrix"))
+    say = note("attention")
+    attention = say("attention_flop", sums.prompt_flop(length), "FLOP a token", MODEL)
+    attention /= say("efficiency", rates.attention, "FLOP/s", PEAK)
     weights = scenario.tp * rank_weights_bytes(scenario, batch, together) - head_bytes(scenario)
-    read = weights / rates.read / batch
-    work = matrix + attention
-    parts = {
-        "matrix": matrix / gain,
-        "attention": attention / gain,
-        "weights": (math.hypot(work, read) - work) / gain,
-        "offload": sent_seconds(scenario, weights, batch) / batch + streamed_seconds(scenario, one_pass) / one_pass,
-        "streaming": (shared + held * tensor_gain(scenario)) / rates.stream / gain,
-        "link": sum_seconds(scenario, sums, reads=True),
-    }
+    say = note("weights")
+    read = say("weights", weights, "bytes", MODEL) / say("efficiency", rates.read, "bytes/s", BANDWIDTH)
+    work = say("work_seconds", matrix + attention, "s")
+    read = soft_maximum(work, read / say("batch", batch, "tokens"), 2) - work
+    parts = {"matrix": matrix, "attention": attention, "weights": read}
+    parts["streaming"] = _pointwise_seconds(scenario, rates, busy, note("streaming"))
+    parts = {name: seconds / note(name)("gain", gain, "", EFFICIENCY) for name, seconds in parts.items()}
+    parts["offload"] = crossing_seconds(scenario, weights, batch, one_pass, note("offload"))
+    parts["link"] = link_seconds(scenario, note("link"))
+    say = note("fixed")
     if launch:
         if batch <= graphed:  # the host starts what stands between the graphs, which hold all of a layer's experts
             launch = scenario.tables.efficiency.value("prefill.launch_graph") * sums.layers
-        fixed = max(0.0, launch / batch - sum(parts.values()))
+        starting = say("launch_seconds", launch, "s", EFFICIENCY) / say("batch", batch, "tokens")
+        fixed = largest(0.0, starting - say("work_seconds", sum(parts.values()), "s"))
     else:
-        fixed = rates.layer_seconds * sums.layers / batch / gain
+        fixed = say("seconds_a_layer", rates.layer_seconds, "s", EFFICIENCY) * say("layers", sums.layers, "", MODEL)
+        fixed = fixed / say("batch", batch, "tokens") / say("gain", gain, "", EFFICIENCY)
     return {**parts, "fixed": fixed}
+
+
+def _matrix_seconds(
+    scenario: Scenario, sums: Sums, rates: PrefillRates, together: float, busy: float, say: Say
+) -> float:
+    weights = say("weights", sums.dense_weights, "", MODEL)
+    if sums.routed_active:
+        share = say("expert_share", expert_share(scenario, rates, together) / busy, "", EFFICIENCY)
+        weights += say("expert_weights", sums.routed_active, "", MODEL) / share
+    return 2 * weights / say("efficiency", rates.matrix, "FLOP/s", PEAK)
+
+
+def _pointwise_seconds(scenario: Scenario, rates: PrefillRates, busy: float, say: Say) -> float:
+    shared, held = streamed_widths(scenario, busy)
+    width = say("stream_width", shared, "", MODEL)
+    if held:
+        width += say("held_width", held, "", MODEL) * say("ranks", tensor_gain(scenario), "", EFFICIENCY)
+    return width / say("rate", rates.stream, "elements/s", EFFICIENCY)
 
 
 def streamed_widths(scenario: Scenario, busy: float = 1.0) -> tuple[float, float]:
@@ -296,10 +342,10 @@ def image_rate(scenario: Scenario) -> float:
     return prefill_rates(efficiency, scenario.device, speed, scenario.precision, "none", fused=False).matrix
 
 
-def image_seconds(scenario: Scenario) -> float:
+def image_seconds(scenario: Scenario, say: Say = plain) -> float:
     """Seconds of the encoder for one image, before the prompt is read."""
     flop = image_flop(scenario)
-    return flop / image_rate(scenario) if flop else 0.0
+    return say("image_flop", flop, "FLOP", MODEL) / say("efficiency", image_rate(scenario), "", PEAK) if flop else 0.0
 
 
 @cached_across_batches

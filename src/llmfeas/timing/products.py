@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from ..catalog.device import is_mixed
+from ..derivation import BANDWIDTH, EFFICIENCY, MODEL, PEAK, Say, plain
 from ..scenario import Scenario
 from ..workload.kernels import multiplies_integers
 from .experts import fill_tokens, fullest, product_rate
 from .rates import TrainingRates
-from .work import Work
+from .work import Work, on_slowest_stage, passed
 
 
-def matrix_seconds(work: Work, rates: TrainingRates) -> float:
+def matrix_seconds(work: Work, rates: TrainingRates, say: Say = plain) -> float:
     """Matrix products with the head: `2 tokens (passes + repeats) weights / rate`, slower with few tokens.
 
     A product of `t` rows reaches `t / (t + fill)` of its rate: weights are read and units are filled whatever `t` is.
     Routed tokens spread over the experts, those of all expert-parallel ranks over those of this one; where adapters are
     merged into them, their gradients are made too.
     """
-    sums = work.sums
-    dense = (sums.dense_weights * work.stage + sums.head_weights * work.head) / rates.matrix
-    routed = sums.routed_active * work.stage / product_rate(work, rates) * fullest(work, rates)
-    rows = work.tokens + rates.fill_tokens
-    expert_rows = work.met * work.tokens + fill_tokens(work, rates) * work.crowding
+    sums, tokens = work.sums, say("tokens", work.tokens, "tokens")
     dense_passes, routed_passes = matrix_passes(work)
-    return 2 * (dense_passes * rows * dense + routed_passes * expert_rows * routed) / work.divisor
+    weights = say("weights", sums.dense_weights * work.stage + sums.head_weights * work.head, "", MODEL)
+    rows = tokens + say("fill_tokens", rates.fill_tokens, "tokens", EFFICIENCY)
+    done = say("passes", dense_passes) * rows * weights / say("efficiency", rates.matrix, "FLOP/s", PEAK)
+    if sums.routed_active:
+        filled = say("fill_expert", fill_tokens(work, rates), "tokens", EFFICIENCY) * say("crowding", work.crowding)
+        expert_rows = say("met", work.met) * tokens + filled
+        weights = say("expert_weights", sums.routed_active * work.stage, "", MODEL)
+        rate = say("expert_efficiency", product_rate(work, rates) / fullest(work, rates), "FLOP/s", PEAK)
+        done += say("expert_passes", routed_passes) * expert_rows * weights / rate
+    return 2 * done / say("sharing", work.divisor, "devices")
 
 
 def matrix_passes(work: Work) -> tuple[float, float]:
@@ -36,40 +42,51 @@ def matrix_passes(work: Work) -> tuple[float, float]:
     return layers + (work.passes - 1) * (1 - work.graded) * head / (head + inside), routed
 
 
-def streaming_seconds(work: Work, rates: TrainingRates) -> float:
+def streaming_seconds(work: Work, rates: TrainingRates, say: Say = plain) -> float:
     """Norms, residuals, activations, loss: `bytes x tokens (width (3 + replay) + 10 vocabulary) / bandwidth`.
 
     Rates in fp32 are those of twice the bytes. A loss in parts reads its head in each. Of a loop over a sequence each
     turn makes a gradient of all that it took a part of, fills it and adds it up.
     """
-    passes = 1 + 2 * work.graded + work.replayed
-    width = work.stream_width * work.stage * passes + 10 * work.sums.logits * work.head
-    head = work.head_bytes * work.head / rates.memory
-    loops = work.turns * work.tokens * work.sums.loop_width * work.stage * TURN_BYTES * work.graded / rates.memory
-    return (work.width * work.tokens * width / rates.stream + head + loops) / work.divisor
+    tokens = say("tokens", work.tokens, "tokens")
+    width = say("stream_width", work.stream_width * work.stage, "", MODEL)
+    width *= passed(work, 2, say) + say("replayed", work.replayed)
+    width += 10 * say("logits", work.sums.logits * work.head, "a token", MODEL)
+    seconds = say("element_bytes", work.width, "bytes") * tokens * width
+    seconds /= say("efficiency", rates.stream, "bytes/s", BANDWIDTH)
+    if work.head_bytes or work.turns:
+        moved = say("head_bytes", work.head_bytes * work.head, "bytes", MODEL)
+        if work.turns:
+            loop = say("loop_width", work.sums.loop_width * work.stage * work.graded, "", MODEL)
+            moved += say("turns", work.turns) * tokens * loop * say("turn_bytes", TURN_BYTES, "bytes")
+        seconds += moved / say("read_efficiency", rates.memory, "bytes/s", BANDWIDTH)
+    return seconds / say("sharing", work.divisor, "devices")
 
 
 TURN_BYTES = 16.0
 """Moved for an element of the gradient that one turn of a loop makes: filled (4) and added to the others' (12)."""
 
 
-def decoding_seconds(work: Work, rates: TrainingRates, quant: str) -> float:
+def decoding_seconds(work: Work, rates: TrainingRates, quant: str, say: Say = plain) -> float:
     """Decode the frozen 4-bit weights, once for each pass that reads them; 0 outside QLoRA."""
     rate = rates.decode_gptq if quant.startswith(("gptq", "awq")) else rates.decode
-    return work.sums.active * work.stage * (1 + work.graded + work.replayed) / work.divisor / rate
+    read = say("packed_weights", work.sums.active, "", MODEL) * (passed(work, 1, say) + say("replayed", work.replayed))
+    return on_slowest_stage(read / say("weights_a_byte", rate, "weights/s", BANDWIDTH), work, say)
 
 
 WRITTEN_OUT_BYTES = 7.0
 """Moved for a weight in 8 bits that backward writes out in 16 and scales in a second pass (bitsandbytes)."""
 
 
-def writing_out_seconds(work: Work, rates: TrainingRates) -> float:
+def writing_out_seconds(work: Work, rates: TrainingRates, say: Say = plain) -> float:
     """Write out a base in 8 bits for the gradients of its inputs; forward passes multiply it as integers.
 
     These products count as those of 16 bits: of 1.67 to 2.29 times the rate, quantizing inputs and taking outliers
     apart leaves 0.86 at a width of 4096, 1.22 at 5140 and 1.81 at 12288 (Dettmers 2022, LLM.int8(), table 5).
     """
-    return WRITTEN_OUT_BYTES * work.sums.active * work.stage * work.graded / work.divisor / rates.memory
+    moved = say("written_bytes", WRITTEN_OUT_BYTES, "bytes") * say("weights", work.sums.active, "", MODEL)
+    moved *= say("graded", work.graded)
+    return on_slowest_stage(moved / say("efficiency", rates.memory, "bytes/s", BANDWIDTH), work, say)
 
 
 CAST_BYTES = 6.0
@@ -81,17 +98,19 @@ def casts_base(scenario: Scenario) -> bool:
     return scenario.base_dtype == "fp32" and is_mixed(scenario.precision)
 
 
-def casting_seconds(work: Work, rates: TrainingRates) -> float:
+def casting_seconds(work: Work, rates: TrainingRates, say: Say = plain) -> float:
     """Copy a frozen base to 16 bits, once for each pass that reads it forward."""
-    return CAST_BYTES * work.sums.active * work.stage * (1 + work.replayed) / work.divisor / rates.memory
+    moved = say("cast_bytes", CAST_BYTES, "bytes") * say("weights", work.sums.active, "", MODEL)
+    moved *= 1 + say("replayed", work.replayed)
+    return on_slowest_stage(moved / say("efficiency", rates.memory, "bytes/s", BANDWIDTH), work, say)
 
 
-def unpacking_seconds(scenario: Scenario, work: Work, rates: TrainingRates) -> float:
+def unpacking_seconds(scenario: Scenario, work: Work, rates: TrainingRates, say: Say = plain) -> float:
     """Bring a frozen base into the format that products take; 0 where it is in that already."""
     if casts_base(scenario):
-        return casting_seconds(work, rates)
+        return casting_seconds(work, rates, say)
     if scenario.method != "qlora":
         return 0.0
     if multiplies_integers(scenario):
-        return writing_out_seconds(work, rates)
-    return decoding_seconds(work, rates, scenario.quant)
+        return writing_out_seconds(work, rates, say)
+    return decoding_seconds(work, rates, scenario.quant, say)

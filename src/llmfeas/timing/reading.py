@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 
+from ..derivation import BANDWIDTH, EFFICIENCY, Note, Say, plain, soft_maximum, unnoted
 from ..findings import cached_across_batches
 from ..memory.training import training_plan
 from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..walk.candidates import PeakCandidates
 from .attention import attention_seconds
-from .decode import eager_factor
+from .decode_rates import eager_factor
 from .experts import routing_seconds
 from .products import decoding_seconds, matrix_seconds
 from .rates import HostRates, TrainingRates, host_rates, rates_of
@@ -46,26 +47,32 @@ class Forward:
         return self.moments.written_bytes(1, self.work.seq_len) * tokens / self.work.seq_len
 
 
-def pass_seconds(scenario: Scenario, tokens: float, length: float) -> dict[str, float]:
+def pass_seconds(scenario: Scenario, tokens: float, length: float, note: Note = unnoted) -> dict[str, float]:
     """Seconds by part of a pass that takes `tokens` in texts of `length`; they add up."""
     value, forward = scenario.tables.efficiency.value, forward_of(scenario, max(1, math.ceil(length)))
     work, rates = replace(forward.work, tokens=tokens), forward.rates
-    moved = value("prefill.eager_moves") * forward.written_bytes(tokens)
+    say = note("streaming")
+    moved = say("moves", value("prefill.eager_moves"), "", EFFICIENCY)
+    moved *= say("written_bytes", forward.written_bytes(tokens), "bytes")
+    moved /= say("efficiency", rates.memory, "bytes/s", BANDWIDTH)
+    matrix = matrix_seconds(work, rates, note("matrix")) + packed_seconds(scenario, work, rates, note("matrix"))
     parts = {
-        "matrix": matrix_seconds(work, rates) + packed_seconds(scenario, work, rates),
-        "attention": attention_seconds(work, rates, fused=scenario.attention == "flash"),
-        "streaming": moved / rates.memory + routing_seconds(work, rates),
+        "matrix": matrix,
+        "attention": attention_seconds(work, rates, fused=scenario.attention == "flash", say=note("attention")),
+        "streaming": moved + routing_seconds(work, rates, say),
     }
-    device = sum(parts.values())
-    parts["fixed"] = (device**SHARP + forward.host_seconds**SHARP) ** (1 / SHARP) - device
+    say = note("fixed")
+    device, host = say("device_seconds", sum(parts.values()), "s"), forward.host_seconds
+    parts["fixed"] = soft_maximum(device, say("host_seconds", host, "s", EFFICIENCY), SHARP) - device
     if scenario.engine_record.serving.speed.texts:
-        parts["fixed"] += value("prefill.batch") + value("prefill.words") * tokens
+        words = say("words", value("prefill.words"), "s", EFFICIENCY) * say("tokens", tokens, "tokens")
+        parts["fixed"] += say("a_batch", value("prefill.batch"), "s", EFFICIENCY) + words
     return parts
 
 
-def packed_seconds(scenario: Scenario, work: Work, rates: TrainingRates) -> float:
+def packed_seconds(scenario: Scenario, work: Work, rates: TrainingRates, say: Say = plain) -> float:
     """Bring packed weights to 16 bits, once a pass."""
-    return decoding_seconds(work, rates, scenario.quant) if scenario.quant.startswith(UNPACKED) else 0.0
+    return decoding_seconds(work, rates, scenario.quant, say) if scenario.quant.startswith(UNPACKED) else 0.0
 
 
 @cached_across_batches

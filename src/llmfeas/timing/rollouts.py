@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ..derivation import EFFICIENCY, SETTING, Say, plain
 from ..memory.rollouts import WRITER, answers_at_once, rollout_tp, sleeps, writes_itself
 from ..model.sums import Sums, architecture_sums
 from ..record import dataclass, replace
@@ -42,23 +43,30 @@ class Rollout:
 
     @property
     def seconds(self) -> float:
-        """Prompts are read once a group by vLLM, which keeps what they share; answers are written to their end."""
-        return self._seconds(self.read, self.written) + self.waiting + self.waking + self.renewing
+        """What prompts and answers of a step take."""
+        return self.noted(plain)
 
-    @property
-    def waiting(self) -> float:
-        """Seconds in which the longest answers are written on, after as many tokens as an answer has on average: all
-        tokens cost what they add to a pass, and the passes, of which the longest answer takes one a token, the rest.
+    def noted(self, say: Say) -> float:
+        """Prompts are read once a group by vLLM, which keeps what they share; answers are written to their end.
+
+        The longest are written on, after as many tokens as an answer has on average: all tokens cost what they add to a
+        pass, and the passes, of which the longest answer takes one a token, the rest.
         """
-        return (self.longest - self.length) / self.alone
+        length = say("response_length", self.length, "tokens", SETTING)
+        seconds = say("prompts", self.prompts) * say("prompt", self.prompt, "tokens")
+        seconds /= say("read", self.read, "tokens/s", EFFICIENCY)
+        seconds += say("answers", self.answers) * length / say("written", self.written, "tokens/s", EFFICIENCY)
+        if self.longest > self.length:
+            longest = say("longest_response", self.longest, "tokens", SETTING)
+            seconds += (longest - length) / say("alone", self.alone, "tokens/s", EFFICIENCY)
+        if self.waking:
+            seconds += say("waking", self.waking, "s", EFFICIENCY)
+        return seconds + (say("renewing", self.renewing, "s") if self.renewing else 0.0)
 
     @property
     def least_seconds(self) -> float:
-        """The same at the stated peaks."""
-        return self._seconds(self.most_read, self.most_written)
-
-    def _seconds(self, read: float, written: float) -> float:
-        return self.prompts * self.prompt / read + self.answers * self.length / written
+        """What prompts and answers take at the stated peaks."""
+        return self.prompts * self.prompt / self.most_read + self.answers * self.length / self.most_written
 
 
 def rollout_of(scenario: Scenario) -> Rollout | None:
@@ -145,10 +153,10 @@ EXPERT_TENSORS = 3
 """Of one expert: gate, up and down."""
 
 
-def rollout_seconds(scenario: Scenario) -> float:
+def rollout_seconds(scenario: Scenario, say: Say = plain) -> float:
     """Seconds of the answers of one optimizer step; 0 where none are written."""
     rollout = rollout_of(scenario)
-    return 0.0 if rollout is None else rollout.seconds
+    return 0.0 if rollout is None else rollout.noted(say)
 
 
 def least_rollout_seconds(scenario: Scenario) -> float:

@@ -12,6 +12,20 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from ..catalog.efficiency import Efficiency
+from ..derivation import (
+    BANDWIDTH,
+    DEVICE,
+    EFFICIENCY,
+    MODEL,
+    PEAK,
+    SETTING,
+    Note,
+    Say,
+    largest,
+    plain,
+    soft_maximum,
+    unnoted,
+)
 from ..findings import cached_across_batches, cached_across_devices
 from ..model.sums import Sums, trained_sums
 from ..optimizers import OPTIMIZERS
@@ -72,12 +86,6 @@ def sharpness(scenario: Scenario, work: Work) -> float:
     return host.sharpness_of_mixtures if work.sums.experts and not grouped else host.sharpness
 
 
-def together(device: float, host: float, sharp: float) -> float:
-    """Seconds of two that work side by side, as a soft maximum."""
-    seconds: float = (device**sharp + host**sharp) ** (1 / sharp)
-    return seconds
-
-
 def unpacking_launch_seconds(scenario: Scenario, work: Work) -> float:
     """What the host does more for a layer in a micro-step where the base is in few bits."""
     if multiplies_integers(scenario):
@@ -105,12 +113,14 @@ def integer_launch_seconds(efficiency: Efficiency) -> float:
     return efficiency.value("decode.fixed.eager") * (efficiency.value("decode.eager_8bit") - 1)
 
 
-def tensor_parallel_seconds(work: Work, links: Links, tp: int, pp: int) -> float:
+def tensor_parallel_seconds(scenario: Scenario, work: Work, links: Links, say: Say) -> float:
     """Four all-reduces a layer of the residual stream in 16 bits: `2 (tp-1)/tp` of its bytes each (Narayanan 2021)."""
-    if tp == 1:
+    if scenario.tp == 1:
         return 0.0
-    bytes_moved = 4 * work.sums.blocks * work.stage / pp * work.tokens * work.sums.hidden * 2 * 2 * (tp - 1) / tp
-    return bytes_moved / links.ring(tp)
+    tp, width = say("tp", scenario.tp, "devices", SETTING), say("hidden", work.sums.hidden, "", MODEL)
+    layers = say("layers", work.sums.blocks * work.stage / scenario.pp, "", MODEL)
+    moved = 4 * layers * say("tokens", work.tokens, "tokens") * width * 2 * 2 * (tp - 1) / tp
+    return moved / say("link", links.ring(scenario.tp), "bytes/s", EFFICIENCY)
 
 
 def shard_weights(scenario: Scenario, sums: Sums) -> float:
@@ -137,28 +147,32 @@ def gathered_weights(scenario: Scenario, sums: Sums) -> float:
     return shared_weights(scenario, sums) + sums.again / (scenario.tp * scenario.pp)
 
 
-def zero_seconds(scenario: Scenario, shard: float, links: Links, ranks: int) -> float:
+def zero_seconds(scenario: Scenario, gathered: float, links: Links, say: Say = plain) -> float:
     """ZeRO-3: two gathers of the weights and one reduction of 16-bit gradients a micro-step (none for adapters)."""
-    if scenario.zero < 3 or ranks == 1:
+    if scenario.zero < 3 or scenario.shards == 1:
         return 0.0
-    wire = weight_bytes_gathered(scenario)
+    wire, ranks = weight_bytes_gathered(scenario), say("ranks", scenario.shards, "devices")
     moved = (2 + forwards_beside(scenario)) * wire + (0.0 if scenario.trains_adapters else wire)
-    return shard * (ranks - 1) / ranks * moved / links.ring(ranks, scenario.tp)
+    sent = say("weights", gathered, "", MODEL) * (ranks - 1) / ranks * say("moved", moved, "bytes a weight")
+    return sent / say("link", links.ring(scenario.shards, scenario.tp), "bytes/s", EFFICIENCY)
 
 
-def gradient_sync_seconds(scenario: Scenario, sums: Sums, links: Links, ranks: int) -> float:
+def gradient_sync_seconds(scenario: Scenario, sums: Sums, links: Links, say: Say) -> float:
     """Reduce fp32 gradients once a step where ZeRO-3 does not do it on the way; adapters have next to none.
 
     Those of experts pass between the ranks that have the same ones, which lie as far apart as all experts of a layer.
     """
-    if scenario.zero >= 3 or ranks == 1 or scenario.trains_adapters:
+    if scenario.zero >= 3 or scenario.shards == 1 or scenario.trains_adapters:
         return 0.0
-    rings = gradient_rings(scenario, sums, ranks)
-    return (
-        links.exposed
-        * 4
-        * sum(weights * (members - 1) / members / links.ring(members, stride) for weights, members, stride in rings)
-    )
+    seconds = 0.0
+    for kind, (held, count, stride) in zip(
+        ("", "expert_"), gradient_rings(scenario, sums, scenario.shards), strict=True
+    ):
+        if held and count > 1:
+            members = say(f"{kind}ranks", count, "devices")
+            sent = say(f"{kind}weights", held, "", MODEL) * (members - 1) / members
+            seconds += sent / say(f"{kind}link", links.ring(count, stride), "bytes/s", EFFICIENCY)
+    return say("exposed", links.exposed, "", EFFICIENCY) * 4 * seconds
 
 
 def gradient_rings(scenario: Scenario, sums: Sums, ranks: int) -> tuple[tuple[float, int, int], ...]:
@@ -170,7 +184,7 @@ def gradient_rings(scenario: Scenario, sums: Sums, ranks: int) -> tuple[tuple[fl
     return (rest, ranks, scenario.tp), (experts, alike, apart)
 
 
-def optimizer_seconds(scenario: Scenario, shard: float, rates: TrainingRates, links: Links, ranks: int) -> float:
+def optimizer_seconds(scenario: Scenario, shard: float, rates: TrainingRates, links: Links, say: Say) -> float:
     """Stream weights, gradients and states once a step, and what an optimizer computes: on vector units (codes of 8-bit
     states), in products (Muon's orthogonalising), on the host (a call for each tensor).
 
@@ -178,22 +192,30 @@ def optimizer_seconds(scenario: Scenario, shard: float, rates: TrainingRates, li
     """
     if scenario.trains_adapters:
         return 0.0
-    owned = shard / (ranks if scenario.zero >= 1 else 1)
+    weights = say("weights", shard / (scenario.shards if scenario.zero >= 1 else 1), "", MODEL)
     optimizer = OPTIMIZERS[scenario.optimizer]
-    moved = optimizer.step_bytes * owned
-    if scenario.precision in ("bf16", "fp16") and not optimizer.wide:
-        moved /= 2
-    flop = optimizer.flop_per_width * scenario.model.architecture.hidden * owned
+    halved = scenario.precision in ("bf16", "fp16") and not optimizer.wide
+    moved = weights * say("moved", optimizer.step_bytes / (2 if halved else 1), "bytes a weight")
+    rounds = optimizer.flop_per_width * scenario.model.architecture.hidden
+    flop = weights * say("rounds", rounds, "FLOP a weight") if rounds else 0.0
     if scenario.states_on_host:
-        travel = 4 * owned / links.host_bytes_per_s
-        travel += swapped_bytes(scenario) * owned * drive_seconds_per_byte(scenario)
-        return moved / memory_bytes_per_s(scenario) + flop / products_flop_per_s(scenario) + travel
-    vectors = optimizer.vector_flop * owned / rates.vector
-    calls = optimizer.tensor_seconds * trained_sums(scenario.model.architecture, scenario.seq_len).tensors / scenario.pp
-    return moved / rates.memory + vectors + flop / rates.matrix + calls
+        seconds = moved / say("host_bandwidth", memory_bytes_per_s(scenario), "bytes/s", EFFICIENCY)
+        seconds += 4 * weights / say("link", links.host_bytes_per_s, "bytes/s", EFFICIENCY)
+        if scenario.drive_gb_per_s is not None:
+            swapped = weights * say("swapped", swapped_bytes(scenario), "bytes a weight")
+            seconds += swapped * say("drive", drive_seconds_per_byte(scenario), "s a byte", SETTING)
+        return seconds + (flop / say("host_rate", products_flop_per_s(scenario), "FLOP/s", EFFICIENCY) if rounds else 0)
+    seconds = moved / say("efficiency", rates.memory, "bytes/s", BANDWIDTH)
+    if optimizer.vector_flop:
+        vectors = weights * say("vector_flop", optimizer.vector_flop, "FLOP a weight")
+        seconds += vectors / say("vector_peak", rates.vector, "FLOP/s", DEVICE)
+    if optimizer.tensor_seconds:
+        tensors = trained_sums(scenario.model.architecture, scenario.seq_len).tensors / scenario.pp
+        seconds += say("tensor_seconds", optimizer.tensor_seconds, "s") * say("tensors", tensors, "", MODEL)
+    return seconds + (flop / say("matrix_efficiency", rates.matrix, "FLOP/s", PEAK) if rounds else 0.0)
 
 
-def bubble_share(scenario: Scenario) -> float:
+def bubble_share(scenario: Scenario, say: Say) -> float:
     """Idle share of a pipeline, `(pp - 1) / (micro-batches x chunks)` of the work (Narayanan 2021).
 
     A local batch of fewer than two sequences a stage is one that the pipeline itself splits into sequences.
@@ -203,7 +225,14 @@ def bubble_share(scenario: Scenario) -> float:
     steps = scenario.micro_steps
     if steps < 2 * scenario.pp:
         steps *= scenario.micro_batch
-    return (scenario.pp - 1) / (steps * scenario.interleave)
+    return (say("stages", scenario.pp) - 1) / say("slots", steps * scenario.interleave)
+
+
+def unhidden(seconds: float, links: Links, busy: float, say: Say) -> float:
+    """What of a transfer no work hides: a share of it at least, and what is longer than the work."""
+    if not seconds:
+        return 0.0
+    return largest(say("exposed", links.exposed, "", EFFICIENCY) * seconds, seconds - say("busy_seconds", busy, "s"))
 
 
 PLENTY_TOKENS = 1e18
@@ -287,33 +316,56 @@ def step_parts(scenario: Scenario) -> Mapping[str, float]:
 
 @cached_across_batches
 def _step_parts(scenario: Scenario, _micro_batch: int, _global_batch: int) -> Mapping[str, float]:
+    return noted_parts(scenario, unnoted)
+
+
+def noted_parts(scenario: Scenario, note: Note) -> dict[str, float]:
+    """The seconds of one optimizer step by part, of numbers that `note` names."""
     rates, links, asked = rates_of(scenario), device_links_of(scenario), asked_of(scenario)
-    work, shard, ranks = asked.work, asked.shard, scenario.shards
+    work, shard, fused = asked.work, asked.shard, scenario.attention == "flash"
     parts = {
-        "matrix": matrix_seconds(work, rates),
-        "attention": attention_seconds(work, rates, fused=scenario.attention == "flash"),
-        "recurrence": recurrence_seconds(work, rates),
-        "streaming": streaming_seconds(work, rates),
-        "routing": routing_seconds(work, rates),
-        "decoding": unpacking_seconds(scenario, work, rates),
-        "adapters": adapter_seconds(work, rates),
-        "merging": merging_seconds(work, rates) if work.merged or work.normed else 0.0,
+        "matrix": matrix_seconds(work, rates, note("matrix")),
+        "attention": attention_seconds(work, rates, fused=fused, say=note("attention")),
+        "recurrence": recurrence_seconds(work, rates, note("recurrence")),
+        "streaming": streaming_seconds(work, rates, note("streaming")),
+        "routing": routing_seconds(work, rates, note("routing")),
+        "decoding": unpacking_seconds(scenario, work, rates, note("decoding")),
+        "adapters": adapter_seconds(work, rates, note("adapters")),
+        "merging": merging_seconds(work, rates, note("merging")),
     }
-    device = sum(parts.values())
-    busy = together(device, asked.host_seconds, asked.sharpness)
-    parts["host"] = busy - device
-    parts["tensor_parallel"] = asked.overlap * tensor_parallel_seconds(work, links, scenario.tp, scenario.pp)
-    parts["expert_parallel"] = asked.overlap * expert_parallel_seconds(scenario, work, links)
-    busy += parts["tensor_parallel"] + parts["expert_parallel"]
-    gathers = zero_seconds(scenario, asked.gathered, links, ranks)
-    copies = activation_seconds(scenario, links)
-    parts["zero"] = max(links.exposed * gathers, gathers - busy)
-    parts["offload"] = offload_seconds(scenario, shard, links) + max(links.exposed * copies, copies - busy)
-    busy += parts["zero"] + parts["offload"]
+    parts["host"] = waited_seconds(asked, sum(parts.values()), note("host"))
+    for name, found in (
+        ("tensor_parallel", tensor_parallel_seconds(scenario, work, links, note("tensor_parallel"))),
+        ("expert_parallel", expert_parallel_seconds(scenario, work, links, note("expert_parallel"))),
+    ):
+        parts[name] = note(name)("exposed", asked.overlap, "", EFFICIENCY) * found if found else 0.0
+    busy = sum(parts.values())
+    gathers = zero_seconds(scenario, asked.gathered, links, note("zero"))
+    parts["zero"] = unhidden(gathers, links, busy, note("zero"))
+    parts["offload"] = copied_seconds(scenario, shard, links, busy, note("offload"))
+    busy = sum(parts.values())
+    if scenario.pp > 1:
+        parts["bubble"] = note("bubble")("busy_seconds", busy, "s") * bubble_share(scenario, note("bubble"))
     steps = scenario.micro_steps
-    parts = {name: seconds * steps for name, seconds in parts.items()}
-    parts["bubble"] = busy * steps * bubble_share(scenario)
-    parts["gradient_sync"] = gradient_sync_seconds(scenario, work.sums, links, ranks)
-    parts["optimizer"] = optimizer_seconds(scenario, shard, rates, links, ranks)
-    parts["rollout"] = rollout_seconds(scenario)
+    parts = {name: note(name)("micro_steps", steps) * seconds for name, seconds in parts.items()}
+    parts.setdefault("bubble", 0.0)
+    parts["gradient_sync"] = gradient_sync_seconds(scenario, work.sums, links, note("gradient_sync"))
+    parts["optimizer"] = optimizer_seconds(scenario, shard, rates, links, note("optimizer"))
+    parts["rollout"] = rollout_seconds(scenario, note("rollout"))
     return parts
+
+
+def waited_seconds(asked: AskedOfDevices, device: float, say: Say) -> float:
+    """What the host's launches add to a micro-step in which the device works so long."""
+    device = say("device_seconds", device, "s")
+    host = say("host_seconds", asked.host_seconds, "s", EFFICIENCY)
+    return soft_maximum(device, host, say("sharpness", asked.sharpness, "", EFFICIENCY)) - device
+
+
+def copied_seconds(scenario: Scenario, shard: float, links: Links, busy: float, say: Say) -> float:
+    """Weights and activations that travel between device and main memory in a micro-step."""
+    if scenario.offload not in ("all", "activations"):
+        return 0.0
+    weights, copies = offload_seconds(scenario, shard, links), activation_seconds(scenario, links)
+    seconds = unhidden(say("copy_seconds", copies, "s") if copies else 0.0, links, busy, say)
+    return seconds + (say("weight_seconds", weights, "s") if weights else 0.0)

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from ..autograd.loss import parts_of
 from ..catalog.device import is_mixed
+from ..derivation import Say
 from ..findings import cached_across_devices
 from ..model.sums import Sums, architecture_sums, trained_sums
 from ..record import dataclass, replace
@@ -104,6 +105,18 @@ class Work:
         and read.
         """
         return self.sums.stream_width + 4 * self.broadcast
+
+
+def passed(work: Work, backward: float, say: Say) -> float:
+    """A forward pass and so many backward, of some layers alone where adapters leave the others without."""
+    return 1 + backward if work.graded == 1 else 1 + backward * say("graded", work.graded)
+
+
+def on_slowest_stage(seconds: float, work: Work, say: Say) -> float:
+    """Seconds of the whole model as those of one of the devices that share it, on the stage with most layers."""
+    if work.stage != 1:
+        seconds *= say("stage", work.stage, "of an even share")
+    return seconds / say("sharing", work.divisor, "devices")
 
 
 def forwards_beside(scenario: Scenario) -> float:
