@@ -6,15 +6,19 @@ the file and one that says where they stand; it tells the fields, too, that are 
 
 from __future__ import annotations
 
+import functools
 import json
+import types
+import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..record import is_record
 from .document import read_yaml
 from .files import DataFile
 from .records import EntryKind
-from .store import DEVICES, OFFERS, Records, digest
+from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Records, digest
 
 APART: Mapping[str, tuple[str, ...]] = {
     "backends": ("backends",),
@@ -50,10 +54,48 @@ def packed(data: Path) -> Mapping[str, str]:
     """
     files = sorted(data.rglob("*.yaml"))
     contents = {path.relative_to(data).with_suffix("").as_posix(): read_yaml(path).data for path in files}
+    for kind in (DEVICES, OFFERS, MODELS, BACKENDS, ENGINES):
+        sections: Mapping[str, Any] = {kind.key: tuple[kind.record, ...], kind.base: Mapping[str, kind.record]}  # type: ignore[name-defined]
+        for file in set(kind.files) & contents.keys():
+            content = contents[file]
+            typed = {key: _typed(hint, content[key]) for key, hint in sections.items() if key in content}
+            contents[file] = {**content, **typed}
     texts = {name: _json(content) for name, content in {**contents, "digest": digest(data)}.items()}
     for name in APART.keys() & contents.keys():
         texts[name] = _with_entries_apart(name, contents)
     return texts
+
+
+def _typed(hint: Any, value: Any) -> Any:
+    """Plain data in which the numbers of fields that are no whole ones are floats, as those that were validated are."""
+    options = [hint]
+    while any(typing.get_origin(option) in (typing.Annotated, typing.Union, types.UnionType) for option in options):
+        options = [part for option in options for part in _options_in(option)]
+    if isinstance(value, dict):
+        for option in options:
+            if is_record(option):
+                return {key: _typed(_hints(option).get(key), each) for key, each in value.items()}
+            if isinstance(origin := typing.get_origin(option), type) and issubclass(origin, Mapping):
+                return {key: _typed(typing.get_args(option)[1], each) for key, each in value.items()}
+    elif isinstance(value, list):
+        inner = next((typing.get_args(option)[0] for option in options if typing.get_origin(option) is tuple), None)
+        return [_typed(inner, each) for each in value]
+    elif value.__class__ is int and float in options and int not in options:
+        return float(value)
+    return value
+
+
+def _options_in(hint: Any) -> tuple[Any, ...]:
+    """What a hint allows: what is annotated, what is united."""
+    origin = typing.get_origin(hint)
+    if origin is typing.Annotated:
+        return typing.get_args(hint)[:1]
+    return typing.get_args(hint) if origin in (typing.Union, types.UnionType) else (hint,)
+
+
+@functools.cache
+def _hints(record: type) -> Mapping[str, Any]:
+    return typing.get_type_hints(record, include_extras=True)
 
 
 def _with_entries_apart(file: str, contents: Mapping[str, Any]) -> str:
