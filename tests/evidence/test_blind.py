@@ -9,7 +9,7 @@ import pytest
 
 from llmfeas.cli import main
 from llmfeas.errors import DataError
-from llmfeas.evidence.blind import blind_scores
+from llmfeas.evidence.backtest import blind_scores
 from llmfeas.evidence.measurements import measurement_files
 
 SAID = """\

@@ -15,9 +15,8 @@ from llmfeas.errors import UsageError
 from llmfeas.feasibility.core import estimate
 from llmfeas.machine import Machine, device_of, entry_of, matched, this_hardware
 from llmfeas.machine.amd import parse_rocm_smi
-from llmfeas.machine.cpu import parse_cpuinfo
+from llmfeas.machine.cpu import allowed_bytes, allowed_processors, limited, parse_cpuinfo
 from llmfeas.machine.huawei import parse_npu_smi
-from llmfeas.machine.limits import allowed_bytes, allowed_processors, limited
 from llmfeas.machine.match import named_by
 from llmfeas.machine.nvidia import on_board, parse_nvidia_smi
 from llmfeas.machine.probe import Found, output

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..errors import UsageError
 from ..record import dataclass, replace
@@ -133,7 +134,6 @@ def _with_main_memory(text: str, catalog: Catalog) -> Hardware | None:
 
 def _in_slices(text: str, catalog: Catalog) -> Hardware | None:
     """Read `h100 3g.40gb`: a slice of it; None where that is not what it says."""
-    from .mig import named_slice, without_profile
 
     said = without_profile(text)
     found = said and _found(said[0], catalog)
@@ -256,3 +256,48 @@ def near_devices(text: str, catalog: Catalog) -> list[str]:
     except UsageError as error:
         return [name for name in error.candidates if name in catalog.devices]
     return [found.device.id, *found.others]
+
+
+_PROFILE: Final = re.compile(r"(?<![\w.])([1-9])g[.\s_-]?([1-9]\d{0,2})gb(?:\+\w+)?(?!\w)", re.ASCII | re.IGNORECASE)
+_WORD: Final = re.compile(r"(?<!\w)mig(?!\w)", re.ASCII | re.IGNORECASE)
+SLACK: Final = 0.1
+"""By how much the memory in a profile's name may differ from its share of the whole: names are rounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What a profile's name says: slices of the compute units, and memory."""
+
+    compute: int
+    memory_gib: int
+
+
+def without_profile(text: str) -> tuple[str, Profile] | None:
+    """A name without the profile that stands in it, and that; None where none does, or nothing else."""
+    match = _PROFILE.search(text)
+    if match is None:
+        return None
+    rest = " ".join(_WORD.sub(" ", f"{text[: match.start()]} {text[match.end() :]}").split()).strip(" -_:,")
+    return (rest, Profile(int(match[1]), int(match[2]))) if rest else None
+
+
+def named_slice(device: Device, profile: Profile) -> Device | None:
+    """The slice of a device; None where it is not divided so.
+
+    Memory is divided into eight parts where compute units are into seven, else into as many; a slice has one, two, four
+    or all of them, and reaches no other slice. All compute units come with all memory.
+    """
+    slices = device.mig_slices
+    if slices is None or profile.compute > slices:
+        return None
+    parts = 8 if slices == 7 else slices
+    sizes = [count for count in (1, 2, 4, 8) if count <= parts]
+    count = min(sizes, key=lambda each: abs(device.memory_gib * each / parts - profile.memory_gib))
+    halved = profile.compute == slices and count < parts
+    if halved or abs(device.memory_gib * count / parts / profile.memory_gib - 1) > SLACK:
+        return None
+    name = f"{profile.compute}g.{profile.memory_gib}gb"
+    part = device.part(profile.compute / slices, count / parts) if profile.compute < slices else device
+    return replace(
+        part, id=f"{device.id}:{name}", name=f"{device.name}, slice {name}", devices_per_node=1, links=(), prices=()
+    )
