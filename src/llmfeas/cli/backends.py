@@ -22,16 +22,10 @@ class ListedBackend(ListedEntry):
     software: str
     """What runs on it."""
 
-    @classmethod
-    def of(cls, backend: Backend) -> ListedBackend:
-        """The row of a record."""
-        return cls(
-            id=backend.id,
-            name=backend.name,
-            backend=backend.id,
-            vendor=backend.vendor,
-            software=backend.software,
-        )
+    @staticmethod
+    def computed(backend: Backend) -> Json:
+        """Itself."""
+        return {"backend": backend.id}
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:

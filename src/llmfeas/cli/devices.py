@@ -11,6 +11,7 @@ from .listings import Filter, Kind, ListedEntry, group
 if TYPE_CHECKING:
     from ..catalog.device import Device
     from ..catalog.store import Catalog
+    from ..render.report import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,25 +28,17 @@ class ListedDevice(ListedEntry):
     usd_per_hour: float | None
     """What an estimate takes."""
 
-    @classmethod
-    def of(cls, device: Device) -> ListedDevice:
-        """The row of a record."""
+    @staticmethod
+    def computed(device: Device) -> Json:
+        """Its rate in 16 bits, and a price."""
         from ..catalog.prices import cheapest_price
         from ..catalog.store import catalog
 
         rates, price = device.tflop_per_s, cheapest_price(device, catalog())
-        return cls(
-            id=device.id,
-            name=device.name,
-            backend=device.backend,
-            vendor=device.vendor,
-            kind=device.kind,
-            generation=device.generation,
-            memory_gib=device.memory_gib,
-            bandwidth_gb_per_s=device.bandwidth_gb_per_s,
-            tflop_per_s_16bit=rates.bf16 or rates.fp16_matrix_fp32 or rates.fp16 or rates.fp32,
-            usd_per_hour=None if price is None else price.usd_per_hour,
-        )
+        return {
+            "tflop_per_s_16bit": rates.bf16 or rates.fp16_matrix_fp32 or rates.fp16 or rates.fp32,
+            "usd_per_hour": None if price is None else price.usd_per_hour,
+        }
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..contract import ABSENT, Absent, Note, Published, envelope, given
-from ..record import dataclass
+from ..record import dataclass, fields
 from ..text import printable
 from .app import subgroup
 from .output import write as written
@@ -48,8 +48,15 @@ class ListedEntry(Published):
 
     @classmethod
     def of(cls, record: Any) -> ListedEntry:
-        """The row of a record."""
-        raise NotImplementedError
+        """The row of a record: its own fields, and what is computed of it."""
+        computed = cls.computed(record)
+        own: Json = {each.name: getattr(record, each.name, ABSENT) for each in fields(cls) if each.name not in computed}
+        return cls(**own, **computed)
+
+    @staticmethod
+    def computed(record: Any) -> Json:
+        """The fields of a row that the record does not hold under their names."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)

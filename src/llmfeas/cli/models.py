@@ -30,23 +30,13 @@ class ListedModel(ListedEntry):
     context: int
     has_weights: Added[bool]
 
-    @classmethod
-    def of(cls, model: Model) -> ListedModel:
-        """The row of a record."""
+    @staticmethod
+    def computed(model: Model) -> Json:
+        """Its parameters."""
         from ..workload.parameters import parameters
 
         counts = parameters(model)
-        return cls(
-            id=model.id,
-            name=model.name,
-            family=model.family,
-            organisation=model.organisation,
-            released=model.released,
-            parameters=counts.total,
-            active_parameters=counts.active,
-            context=model.context,
-            has_weights=model.has_weights,
-        )
+        return {"parameters": counts.total, "active_parameters": counts.active}
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:

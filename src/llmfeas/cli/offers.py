@@ -10,6 +10,7 @@ from .listings import Filter, Kind, ListedEntry, group
 if TYPE_CHECKING:
     from ..catalog.device import Offer
     from ..catalog.store import Catalog
+    from ..render.report import Json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,23 +26,12 @@ class ListedOffer(ListedEntry):
     usd_per_hour: float | None
     """Of the whole offer."""
 
-    @classmethod
-    def of(cls, offer: Offer) -> ListedOffer:
-        """The row of a record."""
+    @staticmethod
+    def computed(offer: Offer) -> Json:
+        """The backend of its device."""
         from ..catalog.store import catalog
 
-        return cls(
-            id=offer.id,
-            name=offer.name,
-            backend=catalog().devices[offer.device].backend,
-            provider=offer.provider,
-            tier=offer.tier,
-            device=offer.device,
-            count=offer.count,
-            hours_per_session=offer.hours_per_session,
-            hours_per_week=offer.hours_per_week,
-            usd_per_hour=offer.usd_per_hour,
-        )
+        return {"backend": catalog().devices[offer.device].backend}
 
 
 def _found(name: str, catalog: Catalog) -> tuple[Any, str | None]:
