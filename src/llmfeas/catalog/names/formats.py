@@ -58,7 +58,8 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"bf16|fp16|f16|fp32|f32", "none"),
 )
 """How formats are written, and their ids in data/quantization.yaml; the first that is found counts."""
-_ANY: Final = re.compile("|".join(f"(?P<f{i}>(?<![a-z0-9]){p}(?![a-z0-9]))" for i, (p, _) in enumerate(_SPELLINGS)))
+_EACH: Final = "|".join(f"(?P<f{place}>{pattern})" for place, (pattern, _) in enumerate(_SPELLINGS))
+_ANY: Final = re.compile(f"(?<![a-z0-9])(?:{_EACH})(?![a-z0-9])")
 _FURTHER: Final = re.compile(
     r"(?<![a-z0-9])(?:nvfp4|mxfp4|attnfp8|fp8(?:ple)?|plefp8|w4a(?:16|4)|fp16|bf16|[48]bit|q8|int8(?:mix)?|gs?(?:64|128)|gb10|kvfp8|scale-uint8|ptpc|a?sq|smashed)(?![a-z0-9])"
 )
