@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
@@ -73,6 +74,7 @@ _AGAIN: Final = re.compile(r"-v\d(?![a-z0-9.])")
 _PARTED: Final = re.compile(r"(?<=[qk\d])-(?=(?:\d|k|k-[sml]|[sml]|xl|xs|xxs|nl)(?![a-z0-9]))")
 
 
+@functools.lru_cache(maxsize=8192)
 def without_format(name: str) -> tuple[str, str]:
     """A name in lower case without the format that it says, and the id of that; the id is empty where it says none."""
     spelled = _PARTED.sub("_", re.sub(r"[\s:]+", "-", name))
