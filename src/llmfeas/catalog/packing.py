@@ -13,8 +13,9 @@ from typing import Any
 
 from .document import read_yaml
 from .files import DataFile
+from .names.model_index import told_of
 from .records import EntryKind
-from .store import DEVICES, OFFERS, Records, digest
+from .store import DEVICES, MODELS, OFFERS, Records, digest
 
 APART: Mapping[str, tuple[str, ...]] = {
     "backends": ("backends",),
@@ -43,14 +44,17 @@ TOLD: Mapping[str, tuple[str, ...]] = {
 
 
 def packed(data: Path) -> Mapping[str, str]:
-    """Each file of the folder `data` as JSON by its name without ending, and the `digest` of them all.
+    """Each file of the folder `data` as JSON by its name without ending, the `digest` of them all, and what takes long
+    to find out at each start: the `names` of models taken apart.
 
     Raises:
         DataError: a file cannot be read.
     """
     files = sorted(data.rglob("*.yaml"))
     contents = {path.relative_to(data).with_suffix("").as_posix(): read_yaml(path).data for path in files}
-    texts = {name: _json(content) for name, content in {**contents, "digest": digest(data)}.items()}
+    models: Records[Any] = Records(MODELS, lambda name, needed: DataFile(contents.get(name, {}), None))
+    derived = {"digest": digest(data), "names": told_of(models.names())}
+    texts = {name: _json(content) for name, content in {**contents, **derived}.items()}
     for name in APART.keys() & contents.keys():
         texts[name] = _with_entries_apart(name, contents)
     return texts
