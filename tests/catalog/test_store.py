@@ -10,6 +10,7 @@ import pytest
 from llmfeas.catalog.document import read_yaml
 from llmfeas.catalog.files import Section
 from llmfeas.catalog.integrity import TABLES, problems
+from llmfeas.catalog.names.model_index import index_of_models
 from llmfeas.catalog.packing import TOLD, packed
 from llmfeas.catalog.records import merged
 from llmfeas.catalog.store import Catalog, catalog, data_directory
@@ -172,6 +173,15 @@ def test_packed_data_tell_fields_as_their_entries_do(tmp_path: Path) -> None:
             else:
                 assert [ours.peek(key, field) for key in ours] == [theirs.peek(key, field) for key in theirs]
         assert all(isinstance(each, Section) for each in ours._raw.values())
+
+
+def test_packed_names_are_taken_apart_as_they_are_at_each_start() -> None:
+    told = json.loads(packed(data_directory())["names"])
+    entries = dict(catalog().models.names())
+    assert entries.keys() <= told.keys()
+    assert index_of_models(entries.items(), told) == index_of_models(entries.items())
+    with pytest.raises(ValueError):
+        index_of_models(entries.items(), {name: said[:2] for name, said in told.items()})
 
 
 def test_packed_data_needs_neither_yaml_nor_pydantic(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from ..record import is_record
 from .document import read_yaml
 from .files import DataFile
+from .names.model_index import told_of
 from .records import EntryKind
 from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Records, digest
 
@@ -47,7 +48,8 @@ TOLD: Mapping[str, tuple[str, ...]] = {
 
 
 def packed(data: Path) -> Mapping[str, str]:
-    """Each file of the folder `data` as JSON by its name without ending, and the `digest` of them all.
+    """Each file of the folder `data` as JSON by its name without ending, the `digest` of them all, and what takes long
+    to find out at each start: the `names` of models taken apart.
 
     Raises:
         DataError: a file cannot be read.
@@ -60,7 +62,9 @@ def packed(data: Path) -> Mapping[str, str]:
             content = contents[file]
             typed = {key: _typed(hint, content[key]) for key, hint in sections.items() if key in content}
             contents[file] = {**content, **typed}
-    texts = {name: _json(content) for name, content in {**contents, "digest": digest(data)}.items()}
+    models: Records[Any] = Records(MODELS, lambda name, needed: DataFile(contents.get(name, {}), None))
+    derived = {"digest": digest(data), "names": told_of(models.names())}
+    texts = {name: _json(content) for name, content in {**contents, **derived}.items()}
     for name in APART.keys() & contents.keys():
         texts[name] = _with_entries_apart(name, contents)
     return texts

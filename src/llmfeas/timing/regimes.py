@@ -16,6 +16,7 @@ from .paths import Path, inference_path
 
 Evidence = Literal["enough", "few", "single-source", "judged", "none"]
 """What stands behind a range: measurements of several sources, of two or beside judgement, of one, of nobody."""
+_WEAKER = get_args(Evidence)
 
 PRIOR_FACTOR = 1.15
 """Widening for each parameter in play that no measurement speaks for; several add as squares."""
@@ -74,8 +75,7 @@ def _evidence(entry: Regime | None, priors: int) -> Evidence:
 
 def weakest(found: Interval, prompts: Interval | None = None) -> tuple[Evidence, str]:
     """What stands behind the interval that rests on least, and its kind of run: that of `prompts` said as theirs."""
-    order = get_args(Evidence)
-    if prompts is None or order.index(prompts.evidence) <= order.index(found.evidence):
+    if prompts is None or _WEAKER.index(prompts.evidence) <= _WEAKER.index(found.evidence):
         return found.evidence, found.told
     return prompts.evidence, f"prompts, {prompts.regime}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import Final
 
@@ -58,7 +59,8 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"bf16|fp16|f16|fp32|f32", "none"),
 )
 """How formats are written, and their ids in data/quantization.yaml; the first that is found counts."""
-_ANY: Final = re.compile("|".join(f"(?P<f{i}>(?<![a-z0-9]){p}(?![a-z0-9]))" for i, (p, _) in enumerate(_SPELLINGS)))
+_EACH: Final = "|".join(f"(?P<f{place}>{pattern})" for place, (pattern, _) in enumerate(_SPELLINGS))
+_ANY: Final = re.compile(f"(?<![a-z0-9])(?:{_EACH})(?![a-z0-9])")
 _FURTHER: Final = re.compile(
     r"(?<![a-z0-9])(?:nvfp4|mxfp4|attnfp8|fp8(?:ple)?|plefp8|w4a(?:16|4)|fp16|bf16|[48]bit|q8|int8(?:mix)?|gs?(?:64|128)|gb10|kvfp8|scale-uint8|ptpc|a?sq|smashed)(?![a-z0-9])"
 )
@@ -72,6 +74,7 @@ _AGAIN: Final = re.compile(r"-v\d(?![a-z0-9.])")
 _PARTED: Final = re.compile(r"(?<=[qk\d])-(?=(?:\d|k|k-[sml]|[sml]|xl|xs|xxs|nl)(?![a-z0-9]))")
 
 
+@functools.lru_cache(maxsize=8192)
 def without_format(name: str) -> tuple[str, str]:
     """A name in lower case without the format that it says, and the id of that; the id is empty where it says none."""
     spelled = _PARTED.sub("_", re.sub(r"[\s:]+", "-", name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...record import dataclass
@@ -79,7 +79,32 @@ class ModelIndex:
         return head + slash + rest if rest[:1].isalpha() and len(typed(rest).needed) > 1 else text
 
 
-def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIndex:
+Told = Mapping[str, Sequence[Any]]
+"""Names taken apart in advance, as a wheel carries them: words, format, whether it is a tag, the repository's name."""
+NOTHING: Final[Told] = {}
+
+
+def told_of(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> Told:
+    """What `index_of_models` need not find out again."""
+    names = {name: typed(name) for key, entry in entries for name in _called(key, entry)}
+    return {
+        name: (" ".join(said.needed), " ".join(said.optional), said.format, said.tagged, repository(name))
+        for name, said in names.items()
+    }
+
+
+def _called(key: str, entry: Mapping[str, Any]) -> Iterator[str]:
+    yield from map(str, (key, entry.get("name") or key, *(entry.get("aliases") or ())))
+
+
+def _taken_apart(name: str, told: Told) -> TypedName:
+    if name not in told:
+        return typed(name)
+    needed, optional, wanted, tagged, _ = told[name]
+    return TypedName(tuple(needed.split()), tuple(optional.split()), wanted, tagged)
+
+
+def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told = NOTHING) -> ModelIndex:
     """Take apart what models are called: ids, names, aliases."""
     names: dict[tuple[TypedName, str], None] = {}
     defaults: dict[Words, str] = {}
@@ -88,10 +113,11 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> ModelIn
     published: dict[str, set[str]] = {}
     owners: set[str] = set()
     for key, entry in entries:
-        called = [typed(str(name)) for name in (key, entry.get("name") or key, *(entry.get("aliases") or ()))]
+        called = [_taken_apart(name, told) for name in _called(key, entry)]
         names |= dict.fromkeys((name, key) for name in called)
         for alias in filter(lambda alias: "/" in alias, map(str, entry.get("aliases") or ())):
-            published.setdefault(repository(alias), set()).add(key)
+            own = told[alias][-1] if alias in told else repository(alias)
+            published.setdefault(own, set()).add(key)
             owners.add(alias.split("/")[0].lower())
         if not any(name.sizes for name in called):
             counts[key] = parameters(str(entry.get("published_parameters") or ""))

@@ -174,7 +174,7 @@ def keeps_published(wanted: str, model: Model, catalog: Catalog) -> bool:
 def _models(records: Records[Model]) -> ModelIndex:
     from .model_index import index_of_models
 
-    return index_of_models(records.names())
+    return index_of_models(records.names(), data_file(data_folder(), "names", needed=False).data)
 
 
 def _version_behind(word: str, words: Tokens) -> float:
