@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from llmfeas.elsewhere import ELSEWHERE, NO_MATTER, VALUES, ours
+from llmfeas.elsewhere import ELSEWHERE, NO_MATTER, VALUES, ours, taken
 from llmfeas.errors import UsageError
 from llmfeas.objectives import OBJECTIVES
 from llmfeas.options import BY_NAME, OPTIONS, flag_of
@@ -36,7 +36,7 @@ def test_what_matters_is_not_said_to_be_no_matter() -> None:
     ("name", "flags"),
     [
         ("--batch-size", ("--micro-batch", "--concurrency")),
-        ("--per_device_train_batch_size", ("--micro-batch", "--concurrency")),
+        ("--per_device_train_batch_size", ("--micro-batch",)),
         ("--gpus", ("--num-devices",)),
         ("--users", ("--concurrency",)),
         ("--tensor-parallel-size", ("--tp",)),
@@ -48,6 +48,27 @@ def test_what_matters_is_not_said_to_be_no_matter() -> None:
 def test_other_spellings_are_read(name: str, flags: tuple[str, ...]) -> None:
     found = ours(name)
     assert found is not None and found.flags == flags
+
+
+@pytest.mark.parametrize(
+    ("typed", "read"),
+    [
+        ("--users", "--concurrency"),
+        ("--tensor-parallel-size=4", "--tp=4"),
+        ("--kv_cache_dtype", "--kv-dtype"),
+        ("-ngl", "--gpu-layers"),
+        ("-c", "--context"),
+        ("--load-in-4bit", None),
+        ("--enable-expert-parallel", None),
+        ("--flash-attn", None),
+        ("--cpu-offload-gb", None),
+        ("users", None),
+        ("-", None),
+        ("--concurrency", None),
+    ],
+)
+def test_an_option_that_takes_the_same_value_is_taken(typed: str, read: str | None) -> None:
+    assert taken(typed) == read
 
 
 def test_a_setting_of_another_tool_is_answered_in_python_and_in_a_sweep() -> None:

@@ -240,7 +240,7 @@ OPTIONS: tuple[Option, ...] = (
            "0", ADAPTERS, kind="fraction", minimum=0, maximum=0.99),
     Option("zero", LAYOUT, "ZeRO stage: what is divided over the devices.",
            "0 or 3 for PyTorch on several devices, 3 for MaxText, 1 for Megatron", TRAINING, minimum=0, maximum=3,
-           switches={"fsdp": "3"}),
+           switches={"fsdp": "3"}, words={"full_shard": 3, "shard_grad_op": 2, "no_shard": 0}),
     Option("tp", LAYOUT, "Tensor parallel: devices that share each matrix.", "a layout that fits", maximum=4096),
     Option("pp", LAYOUT, "Pipeline stages.", "a layout that fits", maximum=4096),
     Option("interleave", LAYOUT, "Chunks of layers that each pipeline stage holds.",

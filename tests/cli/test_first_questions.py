@@ -53,7 +53,11 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("estimate -m gpt-oss-20b -d rx-6900-xt", 0, ("In full", "not Nobody", "not Transformers 5", "not as above")),
     ("estimate -m llama-3-8b -d rtx-4070ti --micro-batch 2", 0, ("in detail", "Compute")),
     # long numbers have separators, but not where they are typed
-    ("solve max-context -m llama-3.1-8b -d h100-sxm -t inference", 0, ("for 449,968 tokens", "--context 449968 is")),
+    (
+        "solve max-context -m llama-3.1-8b -d h100-sxm -t inference",
+        0,
+        ("of context 131,072", "has room for 449,968", "--context 449968 is"),
+    ),
     # a recipe that is shown says how it is written
     ("launch -m llama-3-8b -d rtx-4090 -t qlora", 0, ("-o DIR writes these files",)),
     ("launch -m qwen3-8b -d rtx-4090 -t inference", 0, ("llama-server", "not -o DIR")),
@@ -215,9 +219,11 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("estimate -m nothing-Q4_K_M.gguf -d rtx-4090", 3, ("there is no such file",)),
     ("compare -m gpt2 -d rtx-4090 m3-max", 2, ("several names commas: -d rtx-4090,m3-max",)),
     ("estimate -m llama 3 8b -d rtx 4090", 2, ("needs quotes", '-m "llama 3 8b"', '-d "rtx 4090"')),
+    ("estimate -m gpt2 --gpu t4 -t inference --users 8 -c 512", 0, ("room for 512 tokens", "8 requests at once")),
+    ("estimate -m gpt2 -d 2xt4 -t finetune --fsdp full_shard", 0, ("ZeRO 3",)),
     ("estimate -m gpt2 -d t4 --batch-size 4", 2, ("--micro-batch in training, --concurrency in inference",)),
-    ("estimate -m gpt2 -d t4 --gpus 3", 2, ("--num-devices",)),
-    ("estimate -m gpt2 -d t4 --users 3", 2, ("--concurrency",)),
+    ("estimate -m gpt2 -d t4 --gpus 3", 0, ("3 x Tesla T4",)),
+    ("estimate -m gpt2 -d t4 --users 3", 0, ("3 requests at once",)),
     ("estimate -m gpt2 -d t4 --learning-rate 1e-4", 2, ("changes neither memory nor time", "not Did you mean")),
     ("estimate -m gpt2 -d t4 --epochs 3", 2, ("--epochs is about --examples or --data-size",)),
     # what nobody asked for, and no one card does, is told in a line; a chat that does not fit says in which format

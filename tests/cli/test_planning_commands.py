@@ -169,6 +169,15 @@ def test_compare_writes_every_format(run: Run) -> None:
     assert "| Device | GiB |" in run(*ask, "-f", "markdown").out
 
 
+def test_a_table_of_devices_that_nobody_named_ends_with_the_screen(run: Callable[..., Outcome]) -> None:
+    ask = ("compare", "-m", "gpt2", "--backend", "rocm", "-t", "lora")
+    every = len(json.loads(run(*ask, "--json").out)["result"]["rows"])
+    screen = run(*ask).out
+    assert f"on {every} devices" in screen
+    assert f"{every - 24} more not shown; --top {every} shows all." in " ".join(screen.split())
+    assert "more not shown" not in run(*ask, "--top", str(every)).out
+
+
 def test_compare_takes_the_whole_catalog(run: Run) -> None:
     outcome = run("compare", "-m", "gpt2", "--all", "--top", "5", "--json")
     assert [row["rank"] for row in result(outcome)["rows"]] == [1, 2, 3, 4, 5]

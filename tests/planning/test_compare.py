@@ -62,6 +62,36 @@ def test_devices_needed_is_what_fits() -> None:
 
 
 @pytest.mark.parametrize(
+    ("model", "device", "task"),
+    [
+        ("llama-3-8b", "rx-6800", "qlora"),
+        ("llama-2-7b", "pro-w7800", "pretrain"),
+        ("llama-3-70b", "h100-sxm", "finetune"),
+    ],
+)
+def test_no_device_less_than_are_needed_would_do(model: str, device: str, task: str) -> None:
+    asked = {"model": model, "task": task, "micro_batch": 1, "quant": None}
+    row = comparison(asked, [model], [device], catalog()).rows[0]
+    assert row.needed is not None
+    count, node = row.needed.num_devices, row.needed.devices_per_node
+    fewer = count - (1 if count <= node else node)
+
+    def fits(number: int) -> bool:
+        settled = resolution({**asked, "device": device, "num_devices": number}, catalog())
+        return estimate(settled).memory.verdict != "exceeds"
+
+    assert fits(count)
+    assert fewer == 0 or not fits(fewer)
+
+
+def test_who_says_no_task_is_told_which_was_taken_where_nothing_works() -> None:
+    codes = [note.code for note in comparison({}, ["llama-3-8b"], ["rx-6800", "t4"], catalog()).notes]
+    assert codes == ["task-taken"]
+    for said, model in (({"task": "pretrain"}, "llama-3-8b"), ({}, "gpt2")):
+        assert not comparison(said, [model], ["rx-6800", "t4"], catalog()).notes
+
+
+@pytest.mark.parametrize(
     ("model", "task"), [("gemma-3-27b", "pretrain"), ("deepseek-v3", "inference"), ("llama-3.1-8b", "lora")]
 )
 def test_devices_that_share_a_look_would_each_find_it(model: str, task: str) -> None:

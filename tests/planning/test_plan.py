@@ -105,14 +105,15 @@ def test_ways_keep_their_promises_and_pins(number: int) -> None:
 def test_the_first_ways_are_those_of_the_mildest_tier(model: str, device: str) -> None:
     request: Ask = {"model": model, "device": device, "task": "finetune"}
     found = plan(request, catalog())
-    assert found.ways
-    assert found.ways[0].tier == min(way.tier for way in found.ways)
+    ways = [way for way in found.ways if "task" not in way.settings]
+    assert ways
+    assert ways[0].tier == min(way.tier for way in ways)
     search = Search(request, found.requested.scenario, catalog())
     milder = [
         change
         for axis in axes_of(found.requested, catalog())
         for change in axis.alternatives
-        if change.tier < found.ways[0].tier
+        if change.tier < ways[0].tier
     ]
     assert not any(search.way((change,)) for change in milder)
 
@@ -136,12 +137,29 @@ def test_a_plan_begins_with_the_remedies_of_the_estimate(request_: Ask) -> None:
     assert [way.remedy for way in ways[: len(remedies)]] == list(remedies)
 
 
-def test_a_task_changes_only_where_the_one_asked_for_has_no_way() -> None:
+def test_pre_training_becomes_another_task_only_where_it_has_no_way() -> None:
     for model, device in itertools.product(("gpt2-xl", "llama-2-7b", "mixtral-8x7b"), ("rtx-4070ti", "rtx-4090", "t4")):
-        for task in ("pretrain", "finetune"):
-            ways = plan({"model": model, "device": device, "task": task, "tokens": 1e8}, catalog()).ways
-            changed = ["task" in way.settings for way in ways]
-            assert all(changed) or not any(changed), (model, device, task)
+        ways = plan({"model": model, "device": device, "task": "pretrain", "tokens": 1e8}, catalog()).ways
+        changed = ["task" in way.settings for way in ways]
+        assert all(changed) or not any(changed), (model, device)
+
+
+@pytest.mark.parametrize("device", ["rtx-4070ti", "rtx-4090", "m4", "rx-6900xt", "arc-b580"])
+def test_who_cannot_train_all_weights_at_home_is_first_told_of_adapters(device: str) -> None:
+    request: Ask = {"model": "llama-3.1-8b", "device": device, "task": "finetune"}
+    first, *others = answer(request, catalog(), ladder=False).remedies
+    assert first.status == "feasible"
+    assert first.changes["task"] in ("lora", "qlora")
+    assert not {"device", "num_devices", "host_memory"} & first.changes.keys()
+    assert others
+    assert not any("task" in other.changes for other in others)
+    assert "task" not in plan(request, catalog(), keep=("task",)).ways[0].settings
+
+
+def test_where_all_weights_train_for_little_nobody_is_told_of_adapters() -> None:
+    remedies = answer({"model": "llama-3.1-8b", "device": "h100-sxm", "task": "finetune"}, ladder=False).remedies
+    assert remedies
+    assert not any("task" in remedy.changes for remedy in remedies)
 
 
 def test_of_a_tight_answer_the_ways_are_sure() -> None:

@@ -502,6 +502,21 @@ def test_an_engine_of_clusters_is_not_taken_for_a_base_that_it_does_not_hold() -
     assert bare_answer({**many, "task": "lora"}).verdict.software == "supported"
 
 
+@pytest.mark.parametrize(
+    ("settings", "made"),
+    [
+        ({"task": "inference", "quant": "q4_k_m"}, 8192),
+        ({"task": "qlora"}, 8192),
+        ({"task": "inference", "quant": "q4_k_m", "model_context": 1_000_000}, None),
+    ],
+)
+def test_what_the_model_was_made_for_stands_beside_a_longer_context(settings: dict[str, object], made: object) -> None:
+    found = solved("max-context", {"model": "llama-3-8b", "device": "rtx-4090", **settings}, catalog())
+    longest = next(iter(found.answer.values()))
+    assert found.answer.get("model_context") == made
+    assert isinstance(longest, int) and longest > 8192
+
+
 def test_a_context_that_nobody_says_more_of_is_that_of_a_server() -> None:
     asked = {"model": "gpt2", "device": "rtx-4070ti"}
     bare = solved("max-context", asked, catalog())

@@ -21,6 +21,8 @@ EXAMPLE = "llmfeas compare --model gpt2-small --backend rocm --backend metal"
 SORTS = ("time", "memory", "cost", "energy", "name")
 MOST = 1000
 """Devices that one comparison takes."""
+SCREEN = 24
+"""Rows that a screen shows of devices that nobody named."""
 
 
 def run(**values: Any) -> None:
@@ -46,6 +48,8 @@ def run(**values: Any) -> None:
     known = catalog()
     chosen = chosen_devices(known, devices, backends, every=every)
     by_hand = bool(devices or backends or every)
+    if top is None and not devices and output.format == "table":
+        top = SCREEN
     ranking = comparison(request, models, chosen, known, baseline=baseline, sort=sort, chosen=by_hand)
     answer = ranking.document(top) if output.format == "json" else ranking.to_dict(top)
     for warning in ranking.warnings_of_first(top):
@@ -105,7 +109,13 @@ command = Command(
         Grouped(
             ["sort", "--sort"], type=click.Choice(SORTS), default="time", group="The question", help="Order of rows."
         ),
-        Grouped(["top", "--top"], type=click.IntRange(1), metavar="N", group="The question", help="Show so many rows."),
+        Grouped(
+            ["top", "--top"],
+            type=click.IntRange(1),
+            metavar="N",
+            group="The question",
+            help=f"Show so many rows.  [all; a table {SCREEN} of devices not named]",
+        ),
         Grouped(["check", "--check"], is_flag=True, help="Exit 4 if no row is feasible."),
         *settings(hidden=("model", "device")),
         *outputs(DRAWN),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -67,20 +67,29 @@ class Command(click.Command):
         return any(parameter.everyday and parameter.group != OUTPUT_GROUP for parameter in grouped)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the arguments; an option of another tool with one dash (`-ngl 35`) is refused as a whole.
+        """Read the arguments; an option of another tool that takes what one of ours takes stands for that
+        (`-ngl 35`), other ones are refused as a whole.
 
         Raises:
             click.NoSuchOption: what would else be taken for short options of ours in a row.
         """
-        before = args[: args.index("--")] if "--" in args else args
-        bundled = [word for word in before if len(word) > 2 and word[0] == "-" != word[1]]
-        if bundled:
-            from ..elsewhere import ours
+        known = {flag for parameter in self.params for flag in parameter.opts}
+        end = args.index("--") if "--" in args else len(args)
+        read = [self._taken(word, known, ctx) if word[:1] == "-" else word for word in args[:end]]
+        return super().parse_args(ctx, [*read, *args[end:]])
 
-            for word in bundled:
-                if ours(word) is not None:
-                    raise click.NoSuchOption(word, ctx=ctx)
-        return super().parse_args(ctx, args)
+    def _taken(self, word: str, known: Collection[str], ctx: click.Context) -> str:
+        """An option as it is called here."""
+        if word.partition("=")[0] in known:
+            return word
+        from ..elsewhere import ours, taken
+
+        here = taken(word)
+        if here is not None and here.partition("=")[0] in known:
+            return here
+        if len(word) > 2 and word[1] != "-" and ours(word) is not None:
+            raise click.NoSuchOption(word, ctx=ctx)
+        return word
 
     def invoke(self, ctx: click.Context) -> Any:
         """Lay the overlays over the catalog, then run.

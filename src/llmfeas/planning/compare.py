@@ -25,10 +25,14 @@ from ..timing.training import TrainingTime
 from ..units import digits
 from ..workload.flops import Flops
 from ..workload.parameters import Parameters
+from .answer import leaves_task_open
 from .asked import skipped, unless_refused
 from .needed import Needed
 
 Sort = Literal["time", "memory", "cost", "energy", "name"]
+TASK_TAKEN = (
+    "--task pretrain was taken, since no task was said: --task inference compares chat, --task qlora fine-tuning"
+)
 STATUS_ORDER = ("feasible", "tight", "infeasible", "unsupported")
 
 
@@ -275,6 +279,8 @@ def comparison(
         rows += [Contender(each, more, _relative(each, base)) for each, more in zip(estimates, needed, strict=True)]
     if refused:
         notes.append(_skipped(refused, rows))
+    if not any(row.feasible for row in rows) and leaves_task_open(rows[0].estimate.scenario):
+        notes.append(Note("task-taken", TASK_TAKEN))
     rows.sort(key=lambda row: _key(row.estimate, sort))
     inputs = given({**request, "models": tuple(models)})
     inputs["devices"] = {"value": names, "origin": "given" if chosen else "default"}

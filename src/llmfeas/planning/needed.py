@@ -17,6 +17,8 @@ from ..scenario import BATCH, Scenario
 from ..settle import as_said, before_layout, resolution
 
 MOST_DEVICES = 4096
+FINEST = 16
+"""Into no more parts a count is divided to find the fewest."""
 PATIENCE = 3
 """Counts that do not do before it is looked whether any does: the most devices have the most layouts to weigh."""
 OPEN = ("tp", "pp", "ep", "num_devices")
@@ -34,7 +36,8 @@ class LookedAt:
 
 
 class Needed:
-    """Finds the scenario on as many devices as memory takes: the count asked for, else doubled until it does.
+    """Finds the scenario on the fewest devices that memory takes: the count asked for, else doubled until it does, then
+    counted from the last that did not, by whole machines.
 
     Devices that differ in nothing but their speed hold equally much, though it may choose another layout: what a
     training chooses fits if any layout does. They are looked at once; so are processors that serve, while cards that
@@ -62,7 +65,7 @@ class Needed:
             return None
 
     def _least(self, tried: Mapping[str, object], scenario: Scenario) -> int | None:
-        """The least double of the number asked for that does.
+        """The least number that does: between the doubles of the number asked for of which one does not and one does.
 
         Raises:
             UsageError: one of them cannot be asked for.
@@ -71,7 +74,8 @@ class Needed:
         for failed, count in enumerate(_doubled(scenario)):
             held = self._held({**tried, "num_devices": count})
             if held.fits:
-                return count
+                between = _between(count, max(1, min(scenario.devices_per_node, 8)))
+                return next((n for n in between if self._held({**tried, "num_devices": n}).fits), count)
             if failed == PATIENCE:
                 hopeless = _hopeless_engine(self._held({**tried, "num_devices": _most(scenario)}))
             if held.engine == hopeless:
@@ -121,6 +125,12 @@ def _doubled(scenario: Scenario) -> Iterator[int]:
         if memory_lower_bound({"num_devices": count}, scenario) <= scenario.memory_bytes:
             yield count
         count *= 2
+
+
+def _between(count: int, node: int) -> range:
+    """Numbers from half of `count` to it: inside a machine all, beyond of whole machines, not too many."""
+    step = 1 if count <= node else node * max(1, count // (FINEST * node))
+    return range(count // 2 + 1 if step == 1 else (count // 2 // step + 1) * step, count, step)
 
 
 def _hopeless_engine(most: LookedAt) -> str:

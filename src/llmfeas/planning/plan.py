@@ -222,7 +222,7 @@ def _others(axes: Sequence[Axis], ways: Sequence[Way]) -> Iterator[Axis]:
         kept = axis.alternatives
         if ways:
             last = tier_of(ways[0].estimate.scenario, "task")
-            end = max(last, 1 + max(way.tier for way in ways))
+            end = max(last, 1 + min(way.tier for way in ways))
             kept = tuple(change for change in kept if change.tier < end)
         if kept:
             yield Axis(axis.name, kept)

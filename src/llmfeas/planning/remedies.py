@@ -14,6 +14,7 @@ from .changes.axes import axes_of
 from .changes.change import AUTO, Axis, Changes, tier_of, together
 from .changes.change import change as make_change
 from .changes.hardware import OWN, devices_text, rented_groups
+from .changes.training import engine_changes
 from .selection import HARDWARE, apart, pointless, worth_showing
 from .trials import Search
 from .way import Way
@@ -45,6 +46,7 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
 
     Some that change the recipe; one more asks for other or more devices. Without any other way two do, where they must
     with another recipe, then fewer tokens, then another task. Where what was asked may just do, only what surely does.
+    Adapters stand before what costs money where all weights want that, or something else that hurts.
     """
     if estimated.verdict.status == "tight":
         search.surely = True
@@ -61,6 +63,7 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
         return [*kept, fleet]
     shown = 1 if kept else SHOWN_HARDWARE
     backend = scenario.device.backend if kept else None
+    adapted = adapted_ways(search, every, kept, catalog)
     larger = _least_painful(search, [(axis,) for axis in hardware], shown, backend)
     if not kept and not larger and hardware:
         pairs = [*((change, axis) for axis in hardware for change in recipe), tuple(hardware)]
@@ -68,7 +71,13 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
     if not kept and not larger and len(hardware) > 1 and scenario.device.kind != "datacenter":
         larger = _least_painful(search, [rented_groups(estimated, catalog)], shown, None)
     if kept or larger:
-        return [*kept, *larger]
+        desk = tier_of(scenario, "desk")
+        return [
+            *(way for way in kept if way.tier < desk),
+            *adapted,
+            *(way for way in kept if way.tier >= desk),
+            *larger,
+        ]
     if search.ended:
         search.most_work = search.work + LAST_WORK
     for tier in range(hardware_tier + 1, len(scenario.tables.changes.tiers)):
@@ -78,6 +87,28 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
         if ways:
             return worth_showing(ways)[:SHOWN]
     return []
+
+
+def adapted_ways(search: Search, axes: Sequence[Axis], kept: Sequence[Way], catalog: Catalog) -> list[Way]:
+    """The mildest adapters that surely train on the devices at hand, under an engine that makes them fit if need be, or
+    what may just do; none where all weights surely train for little.
+    """
+    scenario = search.requested
+    cheap = tier_of(scenario, "some")
+    if scenario.task != "finetune" or any(way.tier < cheap and _any_sure([way]) for way in kept):
+        return []
+    found: list[Way] = []
+    for axis in _of_tiers(axes, (tier_of(scenario, "task"),)):
+        for change in axis.alternatives:
+            settled = search.settled((change,))
+            if settled is None:
+                continue
+            engines = engine_changes(search.trials.estimated(settled), catalog)
+            tried = ((change,), *((change, engine) for engine in engines if engine.tier == 0))
+            found += filter(None, map(search.way, tried))
+            if _any_sure(found):
+                return [way for way in found if _any_sure([way])][:1]
+    return found[:1]
 
 
 def fleet_way(search: Search, estimated: Estimate, catalog: Catalog, keep: Collection[str]) -> Way | None:

@@ -220,5 +220,5 @@ def _legend(rows: Sequence[Mapping[str, Any]], baseline: str | None, *, one_each
     if len({row["quant"] for row in rows}) > 1:
         parts.append("Formats differ, each the best that fits, and speed with them; --quant asks all for one.")
     if any(row["devices_needed"] != row["num_devices"] for row in rows):
-        parts.append("Takes says how many of the device it takes, doubled until the memory is enough.")
+        parts.append("Takes says how many of the device have memory enough.")
     return " ".join(parts)

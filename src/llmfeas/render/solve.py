@@ -35,6 +35,7 @@ NAMES: Mapping[str, str] = {
     "rate": "requests a second",
     "seq_len": "tokens in a sequence",
     "context": "tokens of context",
+    "room": "memory has room for",
     "lora_rank": "rank",
     "model_flop": "FLOP of the model",
     "hardware_flop": "FLOP of the hardware",
@@ -79,7 +80,7 @@ def report(envelope: Json, device: str) -> Report:
 def _answer(answer: Json) -> Topic:
     """The cheapest in one sentence, other answers by their parts."""
     if not answer.get("ranked"):
-        return Topic(label="Answer", pairs=tuple(_pairs(answer)))
+        return Topic(label="Answer", pairs=tuple(_pairs(_within(answer))))
     per = PER[answer["usd_per"]]
     money = f"{format_usd(answer['usd'])}{per}" if answer["usd"] else "free"
     time = "" if answer["seconds"] is None else f", {glued(format_duration(answer['seconds']))}"
@@ -87,6 +88,14 @@ def _answer(answer: Json) -> Topic:
     what = device if answer["copies"] == 1 else f"{answer['copies']} x {device}"
     text = (Phrase(what, "figure"), Phrase(f" at {printable(answer['provider'], 40)}: {glued(money)}{time}."))
     return Topic(label="Answer", paragraphs=(text,))
+
+
+def _within(answer: Json) -> Json:
+    """The context that a model was made for, before a longer one that memory has room for."""
+    if "model_context" not in answer:
+        return answer
+    (name, length), *_ = answer.items()
+    return {name: answer["model_context"], "room": length}
 
 
 def _pairs(answer: Json) -> Iterator[Pair]:

@@ -178,15 +178,19 @@ def _reads_there(draft: Draft, model: Model, catalog: Catalog) -> bool:
     return runs and not others and engine.runs(model.architecture)
 
 
+SEVERAL = 2
+"""Requests at once from which on they are those of a load, with prompts and answers."""
+
+
 def many_requests(concurrency: int, device: str, catalog: Catalog) -> int:
-    """The least number of requests at once for which engines are chosen as for `concurrency` of them."""
+    """The least number of requests at once of which all but the batch is settled as of `concurrency` of them."""
     named = device if device in catalog.devices else None
     return max(step for step in _steps(named, catalog) if step <= concurrency)
 
 
 @lru_cache(maxsize=4096)
 def _steps(named: str | None, catalog: Catalog) -> frozenset[int]:
-    """Numbers of requests at once from which on another engine may be chosen; None: on any device."""
+    """Numbers of requests at once from which on another engine may be chosen, and several; None: on any device."""
     if named is None:
         choices = [choice for each in catalog.backends.values() for choice in each.engines]
     else:
@@ -194,7 +198,7 @@ def _steps(named: str | None, catalog: Catalog) -> frozenset[int]:
         choices = [
             choice for choice in catalog.backends[device.backend].engines if choice.when.holds(traits_of(device))
         ]
-    return frozenset({1, *(choice.concurrency for choice in choices)})
+    return frozenset({1, SEVERAL, *(choice.concurrency for choice in choices)})
 
 
 def _usual(draft: Draft, backend: Backend, quant: str, *, aside: bool = False) -> str:

@@ -13,6 +13,7 @@ from ..scenario import Origin, Scenario
 from ..units import GIB
 from ..workload.serving import CHAT_PROMPT_TOKENS, USUAL_CONTEXT, replicas
 from .draft import Draft
+from .engine import SEVERAL
 from .lengths import within_positions
 
 CHAT_ANSWER_TOKENS = 512
@@ -48,7 +49,7 @@ def settle_lengths(draft: Draft, model: Model, engine: Engine) -> None:
     if model.architecture.source is not None:
         _settle_translating(draft, model, model.architecture.source)
         return
-    prompt = _settle_prompt(draft, model)
+    prompt = _settle_prompt(draft, model, shares=engine.serving.memory.pool is not None)
     output = _settle_output(draft, prompt, model)
     context = _settle_room(draft, prompt, output, model, _usual_context(draft, engine))
     if prompt < context < prompt + output and draft.was_given("output") and draft.was_given("context"):
@@ -86,7 +87,7 @@ def texts_at_once(scenario: Scenario) -> int:
     return each * scenario.num_devices if serving.split == "copies" and serving.speed.texts else each
 
 
-def _settle_prompt(draft: Draft, model: Model) -> int:
+def _settle_prompt(draft: Draft, model: Model, *, shares: bool) -> int:
     """Settle `prompt`, which holds the tokens of its images: none where the question is not about requests.
 
     Raises:
@@ -96,7 +97,7 @@ def _settle_prompt(draft: Draft, model: Model) -> int:
     usual = CHAT_PROMPT_TOKENS
     if context is not None:
         usual = min(usual, max(1, context - (draft.given.get("output") or context // 2)))
-    prompt: int = draft.settle("prompt", seen + usual if _is_of_requests(draft) else 0)
+    prompt: int = draft.settle("prompt", seen + usual if _is_of_requests(draft, shares=shares) else 0)
     if prompt < seen:
         problem = f"--prompt {prompt} has no room for the {seen} tokens of --images {draft.values['images']}"
         raise UsageError("contradiction", problem, f"use --prompt {seen} or more")
@@ -162,15 +163,19 @@ def settle_source(draft: Draft, model: Model) -> Model:
     return model
 
 
-def _is_of_requests(draft: Draft) -> bool:
-    """Whether the question is about requests, whose prompts have a length, be it said or not."""
-    return any(draft.was_given(name) for name in ("rate", "requests", "ttft", "tpot")) or draft.values["images"] > 0
+def _is_of_requests(draft: Draft, *, shares: bool) -> bool:
+    """Whether the question is about requests, whose prompts have a length, be it said or not: so are several at once that
+    share a pool.
+    """
+    several = shares and (draft.given.get("concurrency") or 1) >= SEVERAL
+    asked = any(draft.was_given(name) for name in ("rate", "requests", "ttft", "tpot"))
+    return several or asked or draft.values["images"] > 0
 
 
 def _settle_output(draft: Draft, prompt: int, model: Model) -> int:
-    """Settle `output`: what a context that is said leaves beside a prompt, else a short answer within the room."""
+    """Settle `output`: what a context that is said leaves beside a prompt that is, else a short answer within the room."""
     context, room = draft.given.get("context"), (draft.given.get("context") or model.context) - prompt
-    fills = context is not None and prompt > 0
+    fills = context is not None and prompt > 0 and draft.was_given("prompt")
     room = CHAT_ANSWER_TOKENS if room < 0 else max(1, room)
     usual = room if fills else min(CHAT_ANSWER_TOKENS, room)
     output: int = draft.settle("output", usual, "derived" if fills else "model" if room == usual else "default")

@@ -11,7 +11,7 @@ from ...feasibility.result import Estimate
 from ...feasibility.verdict import host_exceeds, memory_status
 from ...memory.peak import memory
 from ...options import GROUPED
-from ...record import dataclass
+from ...record import dataclass, replace
 from ...settle import resolution
 from ...workload.serving import spills
 from ..asked import REFUSALS
@@ -121,15 +121,25 @@ def max_batch(request: Request, catalog: Catalog) -> Answer:
 def max_context(request: Request, catalog: Catalog) -> Answer:
     """The longest training sequence or inference context that works.
 
-    Beyond the model's trained context the estimate only warns, so the answer can be longer than that; a learned
-    position table ends it.
+    Beyond the model's trained context the estimate only warns, so the answer can be longer than that, which then stands
+    beside it; a learned position table ends it.
     """
     if _inference(request):
         low = max(1, int(str(request.get("prompt") or 1)))
-        return inverted("max-context", SearchedSetting("context", low, 10**8), request, catalog)
+        return _made_for(inverted("max-context", SearchedSetting("context", low, 10**8), request, catalog))
     written = int(str(request.get("response_length") or (1 if request.get("task") in GROUPED else 0)))
     search = SearchedSetting("seq_len", 1 + written, 10**8)
-    return inverted("max-context", search, {"micro_batch": 1, **request}, catalog)
+    return _made_for(inverted("max-context", search, {"micro_batch": 1, **request}, catalog))
+
+
+def _made_for(found: Answer) -> Answer:
+    """The longest context, beside what the model was made for where that is less."""
+    if found.at is None:
+        return found
+    scenario = found.at.scenario
+    made, length = scenario.model.context, scenario.seq_len if scenario.is_training else scenario.context
+    beyond = {"model_context": made} if (length or 0) > made else {}
+    return replace(found, answer={**found.answer, **beyond})
 
 
 def max_rank(request: Request, catalog: Catalog) -> Answer:
