@@ -211,7 +211,15 @@ def test_other_files_are_given_as_plain_data(tmp_path: Path) -> None:
 WINDOWED = {
     *("mistral-7b", "openchat-3.5", "zephyr-7b", "hermes-2-pro-mistral-7b", "openhermes-2.5-mistral-7b", "idefics2-8b"),
     *("e5-mistral-7b", "sfr-embedding-mistral", "sfr-embedding-2-r", "gritlm-7b", "bge-en-icl"),
-    *("phi-3-mini", "phi-mini-moe", "llava-phi-3-mini", "recurrentgemma-2b", "recurrentgemma-9b", "lfm3-1.7b"),
+    *(
+        "phi-3-mini",
+        "phi-mini-moe",
+        "llava-phi-3-mini",
+        "recurrentgemma-2b",
+        "recurrentgemma-9b",
+        "lara-4-mini",
+        "lfm3-1.7b",
+    ),
     *("lfm3-vl-2b", "starcoder2-3b", "starcoder2-7b", "starcoder2-15b", "phi-3-medium"),
     *("starling-lm-7b", "mistrallite-7b", "mistral-7b-openorca", "seallm-7b-v2", "longformer-base", "longformer-large"),
     *("phi-4-mini-flash", "nemotron-labs-dory-4b", "typhoon-7b", "voxtral-mini-4b-realtime"),

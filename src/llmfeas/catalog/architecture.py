@@ -373,6 +373,7 @@ class Model:
     has_weights: bool = True
     """Whether trained weights were published; not of the shapes that papers and benchmarks give."""
     aliases: tuple[str, ...] = ()
+    repositories: tuple[str, ...] = ()
     default_for: tuple[str, ...] = ()  # names of a family (`qwen3`) that mean this one when nothing more is said
     dtype: Dtype = "bfloat16"  # of the published weights outside quantized tensors
     published_quant: str = "none"

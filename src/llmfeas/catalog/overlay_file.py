@@ -26,10 +26,10 @@ WRITTEN = {"efficiency": ("calibration",)}
 """What the program itself writes into an overlay of those."""
 LISTS = ("measurements",)
 """Lists that others read: the user's own measurements (`backtest`)."""
-NOT_INHERITED = ("aliases", "default_for", "representative")
+NOT_INHERITED = ("aliases", "repositories", "default_for", "representative")
 """What a new entry does not take from the one it extends: names that would then mean two things."""
 PLAIN_TEXT = ("id", "extends", "name", "backend", "kind", "device")
-PLAIN_LISTS = ("aliases", "default_for", "machines")
+PLAIN_LISTS = ("aliases", "repositories", "default_for", "machines")
 """What is read of entries that nobody has asked for: searches and listings go by it."""
 MAX_CHAIN = 20
 LONGEST_NAME = 100

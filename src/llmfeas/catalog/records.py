@@ -152,7 +152,8 @@ class Match(Generic[R]):
     others: tuple[str, ...] = ()
 
 
-_OWN = "id name aliases contexts default_for has_weights like released published_parameters training_tokens rope_base"
+_OWN = """id name aliases repositories contexts default_for has_weights like released published_parameters
+    training_tokens rope_base"""
 OF_ITS_OWN = frozenset((*_OWN.split(), "training_tokens_source", "notes", "sources", "unverified"))
 """What a model does not take from the one that it is like."""
 OF_ITS_MAKER = frozenset({"license", "training_tokens", "training_tokens_source", "notes", "sources"})

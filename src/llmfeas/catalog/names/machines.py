@@ -7,6 +7,7 @@ of the devices that it may mean, those stay that have the memory and come in the
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
@@ -31,6 +32,10 @@ NEAR: Final = 0.75
 """How much two words must have in common for one to be a slip of the other."""
 TELLING: Final = 4
 """Letters from which on a word of a name says whose series it is: no suggestion brings in one that nobody asked for."""
+
+
+_SPACED_POINT: Final = re.compile(r"(?<=[0-9])[ _-](?=[0-9])")
+"""What people write for the point of `p5.48xlarge`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +82,9 @@ def meant(text: str, catalog: Catalog) -> Meant:
 
 def _not_modelled(text: str) -> UsageError | None:
     """The error of an accelerator whose maker is known and of which nothing is modelled; None of others."""
-    words = tokens_of(text)
+    words = set(SPACED.split(text.lower())) | set(tokens_of(text))
     known = data_file(data_folder(), "unpublished", needed=False).data.get("makers", ())
-    maker = next((each["maker"] for each in known if each["word"] in words), None)
+    maker = next((each["maker"] for each in known if set(each["words"]) <= words), None)
     if maker is None:
         return None
     problem = f"'{printable(text, 40)}' is an accelerator of {maker}: none of that maker is modelled here"
@@ -205,8 +210,10 @@ def _offer(reading: Reading, whose: str | None, catalog: Catalog, *, by_words: b
     """The offer of that name, or the only one whose names have all of its words."""
     offers = catalog.offers
     index, tokens = index_of(offers), tokens_of(reading.text)
-    found = index.exact.get(joined(tokens)) or index.defaults.get(tokens)
-    if found is not None and whose is None and not is_written(offers, found, reading.text):
+    spelled = _SPACED_POINT.sub(".", reading.text)
+    spelled = spelled if joined(tokens_of(spelled)) in index.exact else reading.text
+    found = index.exact.get(joined(tokens_of(spelled))) or index.defaults.get(tokens)
+    if found is not None and whose is None and not is_written(offers, found, spelled):
         found = None  # `8x v100` is no Lambda machine, which `gpu_8x_v100` is
     if found is not None or not by_words:
         return found
@@ -218,7 +225,12 @@ def _offer(reading: Reading, whose: str | None, catalog: Catalog, *, by_words: b
         return index.exact[joined(wanted)]
     if not any(word[0].isdigit() for word in wanted) or (whose is None and len(wanted) < FEWEST_WORDS):
         return index.defaults.get(wanted)
-    able = dict.fromkeys(key for name, key in index.names if not Counter(wanted) - Counter(name))
+    glued = [joined(tokens_of(word)) for word in SPACED.split(reading.text)]
+    able = dict.fromkeys(
+        key
+        for name, key in index.names
+        if not Counter(wanted) - Counter(name) and all(word in joined(name) for word in glued if word not in FILLERS)
+    )
     lent = [
         key for key in able if offers.peek(key, "tier") != "retired" and whose in (None, offers.peek(key, "provider"))
     ]
@@ -273,7 +285,9 @@ def _near(text: str, catalog: Catalog) -> list[str]:
             return list(keys[:4])
     near = alike(index_of(catalog.devices), text, _may_mean)
     near = [key for key in near if not is_anothers(key, text, catalog.devices)]
-    return near or alike(index_of(catalog.offers), text, _may_mean)
+    family = _provider_and_rest(text, catalog)[1].lower()
+    sizes = [key for key in catalog.offers if key.startswith((f"{family}.", f"{family}-", f"standard-{family}-"))]
+    return sizes[:4] or near or alike(index_of(catalog.offers), text, _may_mean)
 
 
 def _may_mean(asked: Tokens, name: Tokens) -> bool:

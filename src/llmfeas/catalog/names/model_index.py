@@ -119,6 +119,8 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told
             own = told[alias][-1] if alias in told else repository(alias)
             published.setdefault(own, set()).add(key)
             owners.add(alias.split("/")[0].lower())
+        for tuned in map(str, entry.get("repositories") or ()):
+            published.setdefault(repository(tuned), set()).add(key)
         if not any(name.sizes for name in called):
             counts[key] = parameters(str(entry.get("published_parameters") or ""))
         for name in entry.get("default_for") or ():

@@ -32,6 +32,8 @@ LATEST: Final = "latest"
 """What makers call the last model of a family in."""
 CLOUD: Final = "cloud"
 """What tags end in of models that Ollama runs on its own servers: its library holds no weights under them."""
+ADAPTERS: Final = frozenset(("lora", "qlora", "dora", "adapter", "adapters", "peft"))
+"""Words of repositories that hold an adapter of a model, which runs as that model with a little more."""
 WIDE_BITS: Final = 8.0
 """Weights of as many, which llama.cpp does not read, lie in GGUF files of fewer."""
 
@@ -88,6 +90,8 @@ def model_named(text: str, catalog: Catalog) -> Match[Model]:
     context = context_named(asked, model)
     if context != model.context:
         remark += f", with a context of {context:,} tokens"
+    if ADAPTERS & set(tokens_of(text)) - set(tokens_of(key)):
+        remark += ", of which it is an adapter: the model itself is computed"
     note = None if key == exact and not remark else taken_note(text, key, others, remark)
     return Match(_as_named(model, wanted, context), note, others)
 

@@ -302,7 +302,7 @@ def kindred(asked: Words, name: Words) -> bool:
     """Whether a model may be what a misspelled name meant: a word of the family is spelled alike."""
     mine, theirs = family_words(asked), family_words(name)
     close = any(_spelled_alike(one, other) for one in mine for other in theirs if min(len(one), len(other)) > 2)
-    return close or any(one[:3] == other[:3] and min(len(one), len(other)) >= 3 for one in mine for other in theirs)
+    return close or any(one[:3] == other[:3] and min(len(one), len(other)) > 3 for one in mine for other in theirs)
 
 
 @functools.lru_cache(maxsize=8192)

@@ -70,7 +70,9 @@ _YEAR: Final = re.compile(r"20[0-3][0-9]|1[1-7]|2[47]")
 INCHED: Final = frozenset(("macbook", "imac", "laptop", "notebook"))
 """Words with which a number in front may be the inches of a screen."""
 SPACED: Final = re.compile(r"[\s,;:()/_]+")
-_AROUND: Final = re.compile(r"\bvf$|^nvidia-smi:\s*|(?<=\bxeon) 6(?= \d{4}[ep])|\s+with nvlink$", re.IGNORECASE)
+_AROUND: Final = re.compile(
+    r"\bvf$|^nvidia-smi:\s*|(?<=\bxeon) 6(?= \d{4}[ep])|\s+(?:with nvlink|turbo)$", re.IGNORECASE
+)
 """What stands around a name and is none: a virtual function of a card, what people copy with it, a series twice."""
 _PLURAL: Final = re.compile(r"([0-9])s")
 
@@ -97,9 +99,10 @@ def readings(text: str) -> Iterator[Reading]:
     behind = behind or _BEHIND_X.fullmatch(text)
     if worded:
         yield from _sized(worded[2], COUNT_WORDS[worded[1].lower()])
-    trailing = _WORDED_BEHIND.fullmatch(text)
+    trailing = _WORDED_BEHIND.fullmatch(_SIZE.sub(" ", text).strip())
     if trailing:
-        yield from _sized(trailing[1], COUNT_WORDS[trailing[2].lower()])
+        sizes = " ".join(map("".join, _SIZE.findall(text)))
+        yield from _sized(f"{trailing[1]} {sizes}".strip(), COUNT_WORDS[trailing[2].lower()])
     if front and int(front[1]) <= MOST_UNNAMED:
         yield from _sized(front[2], int(front[1]))
     elif front and _TIMES.match(text):
