@@ -91,10 +91,13 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
     least = [least_variant(candidate, draft) for candidate in laid_out]
     if all(map(judge.hopeless, least)):
         return min(least, key=judge.floor_bytes)
+    if _is_said(scenario, draft):  # what such runs do not say of recomputing they did not do
+        weighing.weigh(laid_out)
+        return weighing.chosen() or least[0]
     jobs = list(recomputations(scenario, draft))
     fits = [weighing.weigh(layouts(each, draft, batch)) for each in jobs]
     for job, here in zip(jobs, fits, strict=True):
-        if not here and (job is scenario or not any(fits)) and not _is_said(scenario, draft):
+        if not here and (job is scenario or not any(fits)):
             _spread_longer(job, draft, judge, batch, weighing)
     return weighing.chosen() or weighing.peaks[min(weighing.peaks)]
 
