@@ -57,18 +57,6 @@ def test_where_nothing_was_left_by_itself_there_are_none(asked: dict[str, object
     assert answer(asked, catalog(), ladder=False).faster is ABSENT
 
 
-def test_a_pipeline_that_waits_is_told_to_interleave() -> None:
-    """Llama 3.1 405B over 16 stages: more of a step is waiting than anything else."""
-    asked = {"model": "llama-3.1-405b", "device": "16384xh100-sxm", "task": "pretrain", "engine": "megatron"}
-    asked |= {"tp": 8, "pp": 16, "global_batch": 2048, "seq_len": 8192, "checkpointing": "full"}
-    found = answer(asked)
-    assert found.faster and set(found.faster[0].changes) == {"interleave"}
-    quicker = bare_answer({**asked, **found.faster[0].changes})
-    assert found.total_seconds and quicker.total_seconds
-    assert quicker.total_seconds.expected < found.total_seconds.expected / 1.3
-    assert not answer({**asked, "interleave": 2}).faster
-
-
 DESKS = [("ryzen-7-5800x", "q4_k_m"), ("strix-halo", "q4_k_m"), ("m4-max-40c", "mlx-4bit"), ("rtx-4090", "q4_k_m")]
 
 

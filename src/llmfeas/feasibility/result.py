@@ -293,11 +293,6 @@ class Estimate(Published):
         return self.time.total_seconds
 
     @property
-    def waits_in_pipeline(self) -> bool:
-        """Whether more of a training's step goes by in waiting for other stages than in anything else."""
-        return isinstance(self.time, TrainingTime) and self.time.bound_by == "bubble"
-
-    @property
     def speed(self) -> Range:
         """Tokens a second: of the training, or of all requests together: written, under the load where there is one,
         or read where none are written.

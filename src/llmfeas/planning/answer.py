@@ -81,11 +81,7 @@ def _with_ways(said: Mapping[str, object], result: Estimate, catalog: Catalog) -
 
         return replace(result, remedies=tuple(nearest_remedies(said, result, catalog)))
     if result.scenario.is_training:
-        if not result.waits_in_pipeline:
-            return result
-        from .faster import fuller_pipelines
-
-        return replace(result, faster=tuple(fuller_pipelines(said, result, catalog)))
+        return result
     from ..workload.serving import spills
     from .faster import faster_ways, lighter_weights, reads_heavy_weights
 

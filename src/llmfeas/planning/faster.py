@@ -1,5 +1,5 @@
 """What stands below an answer that is slow for want of it: the nearest ways to keep on the device what was left on the
-host, to read lighter weights, and to wait less in a pipeline.
+host, and to read lighter weights.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from .trials import Search
 from .way import Way
 
 SHOWN = 2
-WORTH = 1.05
-"""So many times faster a pipeline has to be."""
 MILD = ("kv_dtype", "quant", "context")
 """Settings of one's own that make room without another machine."""
 
@@ -58,20 +56,6 @@ def lighter_weights(request: Mapping[str, object], estimated: Estimate, catalog:
     ways = filter(None, (search.way((change,)) for change in changes))
     gaining = (way for way in ways if way.estimate.speed.expected >= GAIN * estimated.speed.expected)
     return [way.remedy for way in gaining][:1]
-
-
-def fuller_pipelines(request: Mapping[str, object], estimated: Estimate, catalog: Catalog) -> list[Remedy]:
-    """The way to wait least in a pipeline, one that surely does before one that may; none where little is gained."""
-    search = Search(request, estimated.scenario, catalog)
-    axes = [axis for axis in axes_of(estimated, catalog) if axis.name == "interleave"]
-    tried = (search.way((change,)) for axis in axes for change in axis.alternatives)
-    best = min(
-        filter(None, tried), key=lambda way: (way.estimate.verdict.status == "tight", way.slowness), default=None
-    )
-    total = estimated.total_seconds
-    if best is None or best.total_seconds is None or total is None or total.expected < WORTH * best.total_seconds:
-        return []
-    return [best.remedy]
 
 
 def _whole(search: Search, chosen: Sequence[Axis], estimated: Estimate) -> Iterator[Way]:

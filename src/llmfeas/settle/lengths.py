@@ -24,7 +24,7 @@ CHINCHILLA_TOKENS_PER_PARAMETER = 20
 FINETUNE_TOKENS = 10e6
 PRETRAIN_BATCH_TOKENS = 2**19
 MICRO_BATCH_TOKENS = 8192
-WORTH_DOUBLING = 1.1
+WORTH_DOUBLING = 1.03
 """A micro-batch beyond that many tokens is taken where twice as many sequences at once are so much faster."""
 MANY = 10**9
 """A global batch that feeds all ranks, where none is settled yet."""
@@ -181,16 +181,21 @@ def settle_batches(draft: Draft, scenario: Scenario) -> None:
     _consistent(draft, micro_batch, scenario.dp)
 
 
+def roomiest_batch(scenario: Scenario, batch: int) -> int:
+    """The micro-batch that would be tried first, were there memory without end, within a global `batch`; 0: any."""
+    limit = max(1, MICRO_BATCH_TOKENS // (scenario.seq_len * scenario.sequences_an_example))
+    if batch:
+        limit = max(1, min(limit, batch // scenario.dp))
+    return 1 << int(limit).bit_length() - 1
+
+
 @cached_across_batches
 def fitting_batch(scenario: Scenario, batch: int) -> int:
     """The automatic micro-batch, within a global `batch` that was given; 0: none was.
 
     The largest whose high end fits; where none does, 1, which fits if any does.
     """
-    limit = max(1, MICRO_BATCH_TOKENS // (scenario.seq_len * scenario.sequences_an_example))
-    if batch:
-        limit = max(1, min(limit, batch // scenario.dp))
-    usable, best, largest = usable_bytes(scenario), 1, 1 << limit.bit_length() - 1
+    usable, best, largest = usable_bytes(scenario), 1, roomiest_batch(scenario, batch)
     if rank_floor_bytes(scenario) > usable and own_memory(scenario) is None:
         return best  # spares the walk; whoever measured may have seen less than is counted
 

@@ -391,6 +391,8 @@ def _laid_out(scenario: Scenario, draft: Draft) -> Scenario:
     valid_layout.check_layout(scenario)
     origin: Origin = "derived" if scenario.num_devices > 1 else "default"
     settled = {name: origin for name in ("tp", "pp", "interleave", "ep", "cp") if not draft.was_given(name)}
+    if scenario.task == "pretrain" and scenario.num_devices > 1 and not draft.was_given("checkpointing"):
+        settled["checkpointing"] = origin
     batch = {"global_batch": lengths.MANY} if scenario.is_training else {}
     return scenario.with_batch(batch, settled)
 

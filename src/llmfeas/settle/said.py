@@ -10,6 +10,7 @@ from ..scenario import Origin, Scenario
 from . import layout, lengths, valid_layout
 from .draft import Draft
 from .engine import PLACES
+from .variants import recomputations, variants
 
 BATCHES = ("micro_batch", "global_batch")
 SPREAD = ("tp", "pp", "cp", "ep", "interleave", "zero", *BATCHES)
@@ -25,7 +26,8 @@ def left_out(
     """
     names: tuple[str, ...] = PLACES
     if scenario.is_training:
-        names = SPREAD if scenario.num_devices > 1 and is_open else ()
+        recomputed = ("checkpointing",) if scenario.task == "pretrain" else ()
+        names = (*SPREAD, *recomputed) if scenario.num_devices > 1 and is_open else ()
     said = [name for name in names if name in given and recorded.get(name, "given") == "given"]
     for kept in (None, *said) if len(said) > 1 else said and (None,):
         chosen = [name for name in said if name != kept]
@@ -46,8 +48,9 @@ def may_choose(
     batch = {"micro_batch": rest.get("micro_batch", 0) or 1, "global_batch": lengths.MANY}
     probe = scenario.with_batch(batch, {})
     spread = (probe, *layout.longer_spread(probe, draft))
-    for laid_out in (found for each in spread for found in layout.layouts(each, draft, rest.get("global_batch", 0))):
-        for each in layout.with_fewer_chunks(laid_out, draft):
+    run = (found for each in spread for found in recomputations(each, draft))
+    for laid_out in (found for each in run for found in layout.layouts(each, draft, rest.get("global_batch", 0))):
+        for each in variants(laid_out, draft):
             if all(getattr(each, name) == value for name, value in wanted.items() if name not in BATCHES):
                 batches = _batches(each, rest, recorded)
                 if all(batches.get(name) == wanted[name] for name in BATCHES if name in wanted):

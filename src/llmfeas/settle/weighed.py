@@ -14,9 +14,10 @@ from ..scenario import Scenario
 from ..timing.training import layout_tokens_per_second
 from . import layout, lengths
 from .draft import Draft
+from .weighing import Judge
 
 MAX_LAYOUTS = 384
-LAYOUT = ("tp", "pp", "cp", "ep", "interleave", "zero")
+LAYOUT = ("tp", "pp", "cp", "ep", "interleave", "zero", "checkpointing")
 UNWEIGHED = COSTS | {"host_memory_bytes", "origins", "shared", "engine_record"}
 """What a job costs, when it has to be done and what the host holds: no layout is chosen by it."""
 
@@ -48,7 +49,8 @@ def weighed_layout(scenario: Scenario, draft: Draft, micro_batch: int, batch: in
 def fitting_layout(scenario: Scenario, draft: Draft, micro_batch: int, batch: int) -> Scenario | None:
     """The same question in the first layout whose memory does; None where none does."""
     probe = scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
-    judge = layout.Judge(False, peak_bytes, rank_floor_bytes, usable_bytes(probe), layout_tokens_per_second)
+    speed = layout_tokens_per_second
+    judge = Judge(False, peak_bytes, rank_floor_bytes, usable_bytes(probe), speed, speed)
     return layout.first_fitting(probe, draft, judge, batch)
 
 
@@ -68,11 +70,16 @@ def _weighed(probe: Scenario, draft: Draft, micro_batch: int, batch: int) -> tup
         settled = {"micro_batch": micro, "global_batch": batch or lengths.global_batch(candidate, micro)}
         return layout_tokens_per_second(candidate.with_batch(settled, {}))
 
-    judge = layout.Judge(
+    def at_most(candidate: Scenario) -> float:
+        micro = micro_batch or lengths.roomiest_batch(candidate, batch)
+        return layout_tokens_per_second(candidate.with_batch({"micro_batch": micro, "global_batch": lengths.MANY}, {}))
+
+    judge = Judge(
         probe.engine_record.training.layout == "fastest",
         peak,
         rank_floor_bytes,
         usable_bytes(probe),
         tokens_per_second,
+        at_most,
     )
     return layout.fitted_layout(probe, draft, judge, batch), work

@@ -9,25 +9,8 @@ from ...catalog.store import Catalog
 from ...feasibility.result import Estimate
 from ...record import replace
 from ...scenario import Scenario
-from ...settle.valid_layout import PLACES_OF_ENDS
 from ..writable import expressions, is_surely_written, is_written
 from .change import AUTO, FULL, Change, change
-
-MOST_CHUNKS = 8
-
-
-def interleave_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
-    """Yield more chunks of layers a stage, the fewest first, under engines that interleave.
-
-    Chunks hold equal numbers of layers, where embedding and head may stand for one each.
-    """
-    scenario, places = estimate.scenario, estimate.scenario.model.architecture.layers
-    interleaves = scenario.is_training and scenario.pp > 1 and scenario.engine_record.training.style != "plain"
-    if not interleaves or scenario.was_given("interleave") or not estimate.waits_in_pipeline:
-        return
-    for chunks in range(scenario.interleave + 1, MOST_CHUNKS + 1):
-        if 0 in (places % (scenario.pp * chunks), (places + PLACES_OF_ENDS) % (scenario.pp * chunks)):
-            yield change(scenario, "interleave", {"interleave": chunks})
 
 
 def zero_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:

@@ -19,7 +19,6 @@ from ...workload.kernels import has_host, runs_public_code
 from .change import AUTO, FULL, Change, Source, change
 from .placement import (
     context_parallel_changes,
-    interleave_changes,
     layout_changes,
     offload_changes,
     zero_changes,
@@ -262,7 +261,6 @@ def usual_engine(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 
 
 TRAINING_SOURCES: tuple[tuple[str, Source], ...] = (
-    ("interleave", interleave_changes),
     ("attention", attention_changes),
     ("engine", engine_changes),
     ("sleep", writer_changes),
