@@ -181,12 +181,13 @@ def gemma4_layers(config: Config, parts: Parts) -> Parts:
         found["windowed"][-1] = False  # the class sees to it
     keys_are_values = config.flag("attention_k_eq_v")
     kv_heads = config.optional_count("num_global_key_value_heads", "heads") if keys_are_values else None
-    found["whole_heads"] = HeadShape(
+    shape = HeadShape(
         heads=parts["heads"],
         kv_heads=kv_heads or parts["kv_heads"] or parts["heads"],
         head_dim=config.optional_count("global_head_dim") or parts["head_dim"],
         keys_are_values=keys_are_values,
     )
+    found["whole_heads"] = _own_heads(config, parts, shape)
     found |= _shared_layers(config, parts)
     if found["shared_cache_layers"] and config.flag("use_double_wide_mlp"):
         found["shared_cache_ffn"] = 2 * parts["ffn"]
@@ -218,16 +219,17 @@ def _shared_layers(config: Config, parts: Parts) -> Parts:
     return found
 
 
-def _own_heads(config: Config, shape: HeadShape) -> HeadShape:
-    """The heads that layers which see everything say of themselves, all alike."""
+def _own_heads(config: Config, parts: Parts, shape: HeadShape) -> HeadShape:
+    """The heads that layers which see everything say of themselves, all alike (since transformers 5.24): what they do
+    not say is that of all layers; `shape` where none says anything.
+    """
     own = config.nested("per_layer_config")
-    first = None if own is None else next((own.nested(str(layer)) for layer in own.fields), None)
-    if first is None:
+    if own is None:
         return shape
+    first = next((own.nested(str(layer)) for layer in own.fields), None)
+    heads, head_dim = (first and first.optional_count(key) for key in ("num_key_value_heads", "head_dim"))
     return replace(
-        shape,
-        kv_heads=first.optional_count("num_key_value_heads", "heads") or shape.kv_heads,
-        head_dim=first.optional_count("head_dim") or shape.head_dim,
+        shape, kv_heads=heads or parts["kv_heads"] or parts["heads"], head_dim=head_dim or parts["head_dim"]
     )
 
 
@@ -238,12 +240,10 @@ def embedding_gemma(config: Config, parts: Parts) -> Parts:
     found = gemma4_layers(config, parts)
     if "window" in found:
         found["window"] = replace(found["window"], size=2 * found["window"].size)
-    shape: HeadShape = found["whole_heads"]
     if config.nested("per_layer_config") is None:  # which says what differs from all other layers
+        shape: HeadShape = found["whole_heads"]
         kv_heads = config.optional_count("num_global_key_value_heads", "heads") or shape.kv_heads
         found["whole_heads"] = replace(shape, kv_heads=kv_heads)
-    else:
-        found["whole_heads"] = _own_heads(config, replace(shape, head_dim=parts["head_dim"]))
     if "per_layer_embedding" in found:
         found["per_layer_embedding"] = replace(found["per_layer_embedding"], rows=0)
     found["side"] = SideWeights(matrices=((config.count("embedding_dim"), parts["hidden"]),))
@@ -255,7 +255,6 @@ def block_diffusion(config: Config, parts: Parts) -> Parts:
     """Read DiffusionGemma: Gemma 4 whose layers that see everything say their own heads, and a gated product by which
     each pass reads the guess of the last one."""
     found = gemma4_layers(config, parts)
-    found["whole_heads"] = _own_heads(config, found["whole_heads"])
     hidden, ffn = parts["hidden"], parts["ffn"]
     found["side"] = SideWeights(matrices=((hidden, ffn), (hidden, ffn), (ffn, hidden)), vectors=hidden)
     return found
