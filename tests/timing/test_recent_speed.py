@@ -113,7 +113,8 @@ def test_older_builds_are_slower_and_todays_are_the_default() -> None:
         ("llama.cpp", "b6325", "llama.cpp"),
         ("llama.cpp", "nightly", "llama.cpp"),
         ("ollama", "0.5.7", "ollama-2025"),
-        ("llama.cpp-vulkan", "b2891", "llama.cpp-vulkan"),
+        ("llama.cpp-vulkan", "b7600", "llama.cpp-vulkan-2025"),
+        ("llama.cpp-vulkan", "b8000", "llama.cpp-vulkan"),
     ],
 )
 def test_a_build_is_of_its_time(engine: str, build: str, meant: str) -> None:
@@ -228,3 +229,30 @@ def test_graphics_of_a_processor_launch_later_than_a_card() -> None:
     asked = {"engine": "llama.cpp-vulkan", "quant": "q4_k_m", "prompt": 0, "context": 128}
     card, apu = (timed("qwen3-4b", device, **asked).decode_parts["fixed"] for device in ("rx-9070xt", "strix-halo"))
     assert apu > card
+
+
+def reads(device: str, engine: str, quant: str = "q4_k_m") -> float:
+    asked: dict[str, Any] = {"engine": engine, "quant": quant, "prompt": 512, "context": 512}
+    return timed("llama-3.1-8b", device, **asked).prefill_tokens_per_second.expected
+
+
+def test_vulkan_learnt_tiles_of_matrix_units_of_amd_in_2026() -> None:
+    """Pull request 18749 of llama.cpp: 1.36 to 1.76 times as fast on a Radeon 8060S; others as before."""
+    assert 1.3 < reads("strix-halo", "llama.cpp-vulkan") / reads("strix-halo", "llama.cpp-vulkan-2025") < 1.9
+    for card in ("rtx-4090", "rx-6900xt"):
+        assert reads(card, "llama.cpp-vulkan") == reads(card, "llama.cpp-vulkan-2025")
+
+
+def test_vulkan_leaves_the_matrix_units_of_xe_hpg_alone() -> None:
+    """Arc A770 and B580 have much the same matrix peak; Vulkan multiplies by the first one's vectors."""
+    assert reads("arc-a770-16gb", "llama.cpp-vulkan") < 0.5 * reads("arc-b580", "llama.cpp-vulkan")
+
+
+def test_newer_chips_of_apple_launch_sooner_and_experts_cost_launches_in_mlx() -> None:
+    def fixed(device: str, model: str = "qwen3-4b") -> float:
+        asked: dict[str, Any] = {"engine": "mlx", "quant": "mlx-4bit", "prompt": 0, "context": 128}
+        return timed(model, device, **asked).decode_parts["fixed"]
+
+    assert fixed("m5-max-40c") <= fixed("m4-max-40c") < 0.9 * fixed("m3-max-40c")
+    layers = 48 / 36  # of the mixture, for one of the dense model
+    assert fixed("m4-max-40c", "qwen3-30b-a3b") > 1.3 * layers * fixed("m4-max-40c")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from ..adapters import LoraKind
@@ -108,7 +108,9 @@ class ServingSpeed(Strict):
     """Which calibrated path a serving engine takes. Compared by identity."""
 
     products: str = ""
-    """Whose products of quantized weights it has on a CPU; empty: those of its builds."""
+    """Whose products of quantized weights it has, where those differ from its builds'."""
+    vectors: Sequence[str] = ()
+    """Generations of devices whose matrix units its kernels leave alone."""
     family: Literal["llama.cpp", "mlx", "compiled", "server", "autoawq", "eager"]
     backend: Literal["vulkan", "sycl"] | None = None
     """That it forces."""
@@ -119,7 +121,7 @@ class ServingSpeed(Strict):
     launches_experts: bool = False
     """Products of packed routed experts are launched one after the other, whichever a token reaches."""
     texts: CountOrZero = 0
-    """Of a batch where nobody says how many, of one that is given texts and makes tokens of them; 0: of tokens."""
+    """Of a batch where nobody says how many, where it makes the tokens itself; 0: it is given tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +135,7 @@ class TrainingTraits(Strict):
     copies: bool = False
     """Where a copy of the model fits on each device and is as fast, nothing is divided unless somebody says so."""
     kernels: Identifier = "frameworks"
-    """What training runs: public code (`eager`), kernels of data/implementations.yaml, or fused ones where a
-    pre-training is divided (`frameworks`)."""
+    """What runs: public code (`eager`), data/implementations.yaml, fused where pre-training divides (`frameworks`)."""
     checkpointing: Literal["none", "selective", "full"] | None = None
     """What it recomputes where nobody says; None: everything where adapters train, else nothing."""
     adapted_layers: Count | None = None

@@ -164,8 +164,8 @@ def settle_source(draft: Draft, model: Model) -> Model:
 
 
 def _is_of_requests(draft: Draft, *, shares: bool) -> bool:
-    """Whether the question is about requests, whose prompts have a length, be it said or not: so are several at once that
-    share a pool.
+    """Whether the question is about requests, whose prompts have a length, be it said or not: so are several at once
+    that share a pool.
     """
     several = shares and (draft.given.get("concurrency") or 1) >= SEVERAL
     asked = any(draft.was_given(name) for name in ("rate", "requests", "ttft", "tpot"))
@@ -173,7 +173,7 @@ def _is_of_requests(draft: Draft, *, shares: bool) -> bool:
 
 
 def _settle_output(draft: Draft, prompt: int, model: Model) -> int:
-    """Settle `output`: what a context that is said leaves beside a prompt that is, else a short answer within the room."""
+    """Settle `output`: what a context that is said leaves beside a prompt that is, else a short answer within it."""
     context, room = draft.given.get("context"), (draft.given.get("context") or model.context) - prompt
     fills = context is not None and prompt > 0 and draft.was_given("prompt")
     room = CHAT_ANSWER_TOKENS if room < 0 else max(1, room)

@@ -32,6 +32,8 @@ class Path:
     unpacks: bool
     fixed: str
     products: str
+    vectors: bool = False
+    """Its kernels leave the device's matrix units alone."""
 
 
 @lru_cache(maxsize=4096)
@@ -41,7 +43,8 @@ def inference_path(device: Device, speed: ServingSpeed) -> Path:
     backend = speed.backend or ("sycl" if device.backend == "xpu" else device.backend)
     fixed = speed.fixed or family
     bandwidth = _bandwidth_class(device, family, backend)
-    return Path(family, backend, bandwidth, speed.unpacks, fixed, speed.products or fixed)
+    vectors = device.generation in speed.vectors
+    return Path(family, backend, bandwidth, speed.unpacks, fixed, speed.products or fixed, vectors)
 
 
 def _bandwidth_class(device: Device, family: str, backend: str) -> str:

@@ -86,6 +86,8 @@ def _cpu_format(efficiency: Efficiency, products: str, quant: str) -> float:
 def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: str, quant: str) -> tuple[float, str]:
     """The rate of matrix products in a prefill, FLOP/s, and the parameter that it rests on."""
     value, half, quantized = efficiency.value, product_flop_per_s(device, precision), quant not in ("none", "fp8")
+    if path.vectors:
+        half = min(half, (device.tflop_per_s.fp16 or 0.0) * TERA or device.fp32_flop_per_s)
     if path.backend == "cpu":
         if quantized and device.tflop_per_s.int8 is not None:
             scale: float = (device.tflop_per_s.int8 / CPU_INTEGER_TOP_PER_S) ** value("prefill.cpu_power")
@@ -108,6 +110,8 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: 
     name = efficiency.first(f"prefill.{path.family}", f"prefill.{path.backend}", "prefill.vulkan")
     held_back = efficiency.factor("prefill.apu") if device.kind == "apu" else 1.0
     kernels = efficiency.factor(f"{name}.{device.generation}")
+    if device.has_matrix_units:
+        kernels *= efficiency.factor(f"{name}.{path.products}.{device.backend}")
     return half * value(name) * held_back * kernels, name
 
 

@@ -228,9 +228,7 @@ def _own_heads(config: Config, parts: Parts, shape: HeadShape) -> HeadShape:
         return shape
     first = next((own.nested(str(layer)) for layer in own.fields), None)
     heads, head_dim = (first and first.optional_count(key) for key in ("num_key_value_heads", "head_dim"))
-    return replace(
-        shape, kv_heads=heads or parts["kv_heads"] or parts["heads"], head_dim=head_dim or parts["head_dim"]
-    )
+    return replace(shape, kv_heads=heads or parts["kv_heads"] or parts["heads"], head_dim=head_dim or parts["head_dim"])
 
 
 @reader
