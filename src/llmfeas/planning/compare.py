@@ -277,15 +277,20 @@ def comparison(
         find = Needed(catalog)
         needed = [find(one, each) for one, each in zip(requests, estimates, strict=True)]
         rows += [Contender(each, more, _relative(each, base)) for each, more in zip(estimates, needed, strict=True)]
-    if refused:
-        notes.append(_skipped(refused, rows))
-    if not any(row.feasible for row in rows) and leaves_task_open(rows[0].estimate.scenario):
-        notes.append(Note("task-taken", TASK_TAKEN))
+    notes += _of_all(rows, refused)
     rows.sort(key=lambda row: _key(row.estimate, sort))
     inputs = given({**request, "models": tuple(models)})
     inputs["devices"] = {"value": names, "origin": "given" if chosen else "default"}
     inputs["baseline"] = {"value": baseline, "origin": "given" if baseline else "default"}
     return Comparison(tuple(rows), tuple(notes), baseline, inputs, catalog.digest)
+
+
+def _of_all(rows: Sequence[Contender], refused: Sequence[UsageError]) -> Iterator[Note]:
+    """What all rows together make one say."""
+    if refused:
+        yield _skipped(refused, rows)
+    if not any(row.feasible for row in rows) and leaves_task_open(rows[0].estimate.scenario):
+        yield Note("task-taken", TASK_TAKEN)
 
 
 def _checked(models: Sequence[str], sort: str) -> None:
