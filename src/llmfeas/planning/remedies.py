@@ -61,15 +61,8 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
     kept = _by_tiers(search, recipe, hardware_tier)[:SHOWN]
     if fleet is not None:
         return [*kept, fleet]
-    shown = 1 if kept else SHOWN_HARDWARE
-    backend = scenario.device.backend if kept else None
     adapted = adapted_ways(search, every, kept, catalog)
-    larger = _least_painful(search, [(axis,) for axis in hardware], shown, backend)
-    if not kept and not larger and hardware:
-        pairs = [*((change, axis) for axis in hardware for change in recipe), tuple(hardware)]
-        larger = _least_painful(search, pairs, shown, None)
-    if not kept and not larger and len(hardware) > 1 and scenario.device.kind != "datacenter":
-        larger = _least_painful(search, [rented_groups(estimated, catalog)], shown, None)
+    larger = _larger(search, estimated, recipe, hardware, catalog, alone=not kept)
     if kept or larger:
         desk = tier_of(scenario, "desk")
         return [
@@ -87,6 +80,27 @@ def nearest_ways(search: Search, estimated: Estimate, catalog: Catalog, keep: Co
         if ways:
             return worth_showing(ways)[:SHOWN]
     return []
+
+
+def _larger(
+    search: Search,
+    estimated: Estimate,
+    recipe: Sequence[Axis],
+    hardware: Sequence[Axis],
+    catalog: Catalog,
+    *,
+    alone: bool,
+) -> list[Way]:
+    """Ways that take other or more devices, with another recipe where they must if they are `alone`: no others do."""
+    device = estimated.scenario.device
+    shown, backend = (SHOWN_HARDWARE, None) if alone else (1, device.backend)
+    larger = _least_painful(search, [(axis,) for axis in hardware], shown, backend)
+    if alone and not larger and hardware:
+        pairs = [*((change, axis) for axis in hardware for change in recipe), tuple(hardware)]
+        larger = _least_painful(search, pairs, shown, None)
+    if alone and not larger and len(hardware) > 1 and device.kind != "datacenter":
+        larger = _least_painful(search, [rented_groups(estimated, catalog)], shown, None)
+    return larger
 
 
 def adapted_ways(search: Search, axes: Sequence[Axis], kept: Sequence[Way], catalog: Catalog) -> list[Way]:
