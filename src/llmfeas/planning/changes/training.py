@@ -235,9 +235,10 @@ def engine_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
         and _held_fits(estimate)
     ):
         yield from _with_kernels("compiled", "engine-compiled", estimate, catalog)
-    kinds = scenario.tables.implementations
-    if _patching_helps(estimate) and kinds.under(scenario.model.architecture.implementation, "liger").patched:
-        yield from _with_kernels("liger", "engine-patched", estimate, catalog)
+    if _patching_helps(estimate):
+        known, name = scenario.tables.implementations, scenario.model.architecture.implementation
+        ways = _with_kernels("liger", "engine-patched", estimate, catalog)
+        yield from (way for way in ways if known.under(name, "liger").patched)
     if _streaming_helps(estimate):
         yield from _with_kernels("streaming", "engine-streaming", estimate, catalog)
     if estimate.memory.verdict != "fits" and scenario.is_training:
