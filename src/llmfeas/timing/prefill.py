@@ -102,7 +102,8 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: 
         tensor = device.tflop_per_s.fp16_matrix if half == device.peak16_flop_per_s else None
         return (tensor * TERA if tensor else half) * value("prefill.compiled"), "prefill.compiled"
     if path.family == "server":
-        return half * value("prefill.server") * kernels, "prefill.server"
+        unpacked = 1.0 if quant == "none" else efficiency.factor("prefill.server_packed")
+        return half * value("prefill.server") * unpacked * kernels, "prefill.server"
     if path.family in EAGER:
         return half * value("training.matrix"), "training.matrix"
     if path.backend == "cuda" or (path.backend == "vulkan" and device.backend == "cuda"):
