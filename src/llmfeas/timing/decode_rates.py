@@ -127,7 +127,7 @@ def decode_rates(
     read *= value("decode.server_packed") if path.family == "server" and quant.startswith(PACKED) else 1.0
     attention = efficiency.first(f"decode.attention.{path.family}", "decode.attention")
     layer = value(fixed) * _layer_factor(efficiency, device, path, quant)
-    layer *= efficiency.factor(f"{fixed}.{device.generation}")
+    layer *= efficiency.factor(f"decode.launch.{device.generation}")
     experts = f"decode.fixed_moe.{path.family}.{path.backend}"
     links = device_links(efficiency, device, device.devices_per_node, None)
     fast = links.fast and max((link.gb_per_s or 0.0) * GB for link in device.links) > SLOW_LINK_BYTES_PER_S
