@@ -74,7 +74,7 @@ class Rule(Strict):
             and (self.not_experts is None or self.not_experts != experts)
             and self.min_experts <= experts
             and self.layer_count in (None, held)
-            and _chosen(self.layers, layer, held)
+            and chosen(self.layers, layer, held)
         )
 
 
@@ -194,7 +194,7 @@ def _encoded_bits(quantization: Quantization, quant: str) -> tuple[float, ...]:
     return tuple(encodings[name].bits for name in names if name in encodings) or (16.0,)
 
 
-def _chosen(layers: Layers, layer: int, count: int) -> bool:
+def chosen(layers: Layers, layer: int, count: int) -> bool:
     """Whether a layer (from 0) belongs to the named choice; eighths are rounded down as llama.cpp does."""
     eighth = count // 8
     if layers == "all":

@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 
 from ..catalog.architecture import Architecture, Model
 from ..catalog.device import FULL_PRECISION
-from ..catalog.quantization import NATIVE, Encoding, Format, Quantization, StoredWeights
+from ..catalog.quantization import NATIVE, Encoding, Format, Quantization, StoredWeights, chosen
 from ..model.build import Tape, build
 from ..model.layer import Layer
 from ..model.operator import Operator
@@ -90,7 +90,7 @@ class WeightBytes:
     reader: float = 0.0
     """The encoder of an encoder-decoder, with the keys and values that it makes: not read for a decoded token."""
 
-    @property
+    @cached_property
     def total(self) -> float:
         """All weights."""
         return self.tables + self.head + self.rest + self.reader + sum(layer.total for layer in self.layers)
@@ -140,6 +140,14 @@ def weight_bytes(
     """
     if stored is not None and stored.serves(quant, native) and (found := _in_file(stored, build(architecture))):
         return found
+    meant = table.format(quant, dialect)
+    apart = meant is not table.formats[meant.id]
+    return _computed(table, architecture, quant if apart else meant.id, dialect if apart else "", native)
+
+
+@lru_cache(maxsize=4096)
+def _computed(table: Quantization, architecture: Architecture, quant: str, dialect: str, native: float) -> WeightBytes:
+    """The same for all dialects that run one format under this name."""
     sizes = _Sizes(table, table.format(quant, dialect), architecture, native)
     tape = build(architecture)
     edges = [weight for operator in (*tape.before, *tape.after) for weight in operator.weights]
@@ -209,15 +217,12 @@ def _of_kinds(sizes: _Sizes, a: Architecture) -> tuple[LayerBytes, ...]:
     if not sizes.format.rules:
         same = [_layer(sizes, operators, 0) for operators in kinds]
         return tuple(same[kind] for kind in tape.layers)
-    # Rules tell layers apart by their place: those whose matrices get the same encodings are alike.
-    placed = {role for rule in sizes.format.rules if rule.layers != "all" for role in rule.tensors}
-    roles = [
-        sorted({seen for weight in _weights(operators) if (seen := _role(weight))[0] in placed}) for operators in kinds
-    ]
+    # Rules tell layers apart by their place alone: those that they choose alike get the same encodings.
+    choices = [*{rule.layers: None for rule in sizes.format.rules if rule.layers != "all"}]
     found: dict[tuple[object, ...], LayerBytes] = {}
     layers = []
     for index, kind in enumerate(tape.layers):
-        alike = (kind, *(sizes.format.encoding_of(role, routed, index, a) for role, routed in roles[kind]))
+        alike = kind, *(chosen(choice, index, a.own_layers) for choice in choices)
         if alike not in found:
             found[alike] = _layer(sizes, kinds[kind], index)
         layers.append(found[alike])
@@ -284,17 +289,11 @@ def weights_file_bytes(
     GGUF files hold what is run, plus the vocabulary; formats that are made while loading (nf4, LLM.int8) and
     unquantized runs read the published type of the weights. Prediction heads in no other count are left out.
     """
-    chosen = table.format(quant, dialect)
-    if chosen.container == "gguf":
-        stored = _stored_bytes(table, model.architecture, chosen.id, native_bytes(precision))
+    form = table.format(quant, dialect)
+    if form.container == "gguf":
+        stored = weight_bytes(table, model.architecture, form.id, "", native_bytes(precision)).total
         return stored + table.gguf_metadata_bytes_per_token * model.architecture.vocab
-    on_disk = chosen.stored or chosen.id
-    return _stored_bytes(table, model.architecture, on_disk, DTYPE_BYTES[model.dtype])
-
-
-@lru_cache(maxsize=4096)
-def _stored_bytes(table: Quantization, architecture: Architecture, name: str, native: float) -> float:
-    return weight_bytes(table, architecture, name, "", native).total
+    return weight_bytes(table, model.architecture, form.stored or form.id, "", DTYPE_BYTES[model.dtype]).total
 
 
 @lru_cache(maxsize=4096)

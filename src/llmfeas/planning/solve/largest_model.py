@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from ...catalog.architecture import Model
+from ...catalog.architecture import Architecture, Model
 from ...catalog.joined import Joined
 from ...catalog.store import Catalog
 from ...errors import UsageError
@@ -84,8 +84,10 @@ def _may_chat(request: Request, catalog: Catalog) -> bool:
 
 def _rows(fixed: Request, working: Sequence[Model], catalog: Catalog) -> list[dict[str, object]]:
     """The largest models that work, of those alike the newest, none outdated, and the largest that surely does."""
-    alike = {model.architecture: model for model in working}  # the last of them, in the place of the first
-    largest = _not_outdated(sorted(alike.values(), key=working.index, reverse=True))
+    alike: dict[Architecture, Model] = {}
+    for model in reversed(working):
+        alike.setdefault(model.architecture, model)
+    largest = _not_outdated([*alike.values()])
     rows = [_row({**fixed, "model": model.id}, catalog) for model in largest[:SHOWN]]
     if not any(row["status"] == "feasible" for row in rows):
         others = (_row({**fixed, "model": model.id}, catalog) for model in largest[SHOWN:MOST_TRIED])
