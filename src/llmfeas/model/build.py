@@ -152,8 +152,9 @@ class Tape:
 def build(architecture: Architecture) -> Tape:
     """The tape of an architecture; equal layers appear once, with a count."""
     places: dict[Layer, int] = {}
-    of_kind = {kind: _layer(architecture, kind) for kind in dict.fromkeys(architecture.layer_kinds)}
-    layers = tuple(places.setdefault(of_kind[kind], len(places)) for kind in architecture.layer_kinds)
+    kinds = dict.fromkeys(architecture.layer_kinds)
+    of_kind = {kind: places.setdefault(_layer(architecture, kind), len(places)) for kind in kinds}
+    layers = tuple(of_kind[kind] for kind in architecture.layer_kinds)
     return Tape(
         token_embedding(architecture),
         positions(architecture),
