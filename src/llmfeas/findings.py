@@ -12,7 +12,7 @@ from .scenario import BATCH, Scenario
 
 MAX_SHARED = 64
 """Findings that scenarios share at most."""
-MAX_COMMON = 2048
+MAX_COMMON = 512
 """Questions without their hardware whose findings are kept."""
 
 COSTS: Final = frozenset(
