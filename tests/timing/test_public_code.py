@@ -186,6 +186,12 @@ def test_a_compiled_model_is_not_launched_layer_by_layer() -> None:
     assert 0.6 * plain < compiled < 0.9 * plain
 
 
+def test_frameworks_launch_their_layers_from_python_unless_graphs_record_them() -> None:
+    asked = {"model": "qwen3-8b", "task": "finetune", "num_devices": 4, "tp": 4, "pp": 1, "micro_batch": 1}
+    plain, tuned = (host(settled(**asked, engine=engine)) for engine in ("megatron", "nemo-tuned"))
+    assert plain > 4 * tuned > 0
+
+
 def test_magnitudes_launch_more_than_pairs() -> None:
     asked: dict[str, Any] = {"model": "qwen2.5-1.5b", "device": "h100-sxm", "seq_len": 1024}
     pairs, magnitudes = (sum(parts(**asked, lora_kind=kind).values()) for kind in ("lora", "dora"))

@@ -79,6 +79,7 @@ class Implementation(Strict):
     experts_one_by_one: bool = False
     weighs_late: bool = False
     expert_adapters: ExpertAdapters = "none"
+    adapts_router: bool = False
     norms_first: bool = False
     adds_in_place: bool = False
     adds_attended_first: bool = False

@@ -6,9 +6,10 @@ evenly over experts: all sizes follow from the number of routed rows.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar, Self
 
-from ..autograd.basic import add, added_in_place, cast, mul, scaled, unary_of_output, weighed_in_place
+from ..autograd.basic import add, added_in_place, cast, mul, unary_of_output, weighed_in_place
 from ..autograd.graph import Parameter, Tensor
 from ..autograd.products import linear, stacked_product
 from ..autograd.routing import added_at, grouped, one_by_one, rows, scattered, summed, top
@@ -22,7 +23,7 @@ from .feedforward import FeedForward, FeedForwardProgram
 from .merged import Merged, merged_router
 from .norm import NormProgram
 from .operator import Operator
-from .routers import ROUTERS, Routing
+from .routers import ROUTERS, Routing, what_it_reads
 from .weight import Adapter, Weight, column_linear, row_linear, vector
 
 Pair = tuple[Parameter, Parameter]
@@ -51,6 +52,7 @@ class RoutedExperts(Operator):
     router_bias: bool = False
     bias: bool = False
     activation: Activation = "silu"
+    adapts_router: bool = False
     adapters: ExpertAdapters = "none"
     """Of all-linear: merged into router and experts (and then on no dense feed-forward), beside each expert, or all."""
     fused: bool = False
@@ -92,6 +94,8 @@ class RoutedExperts(Operator):
     def router(self) -> tuple[Weight, ...]:
         """One row for each real and each identity expert, whole on every rank."""
         choices = self.count + self.zero
+        if self.adapts_router:
+            return column_linear("router", self.hidden, choices, split="none")
         adapter: Adapter = "stacked" if self.adapters == "merged" else "none"
         matrix = Weight("router", (choices, self.hidden), adapter=adapter, split="none")
         return (matrix, vector("router.bias", choices)) if self.router_bias else (matrix,)
@@ -168,7 +172,8 @@ class RoutedExperts(Operator):
 
     def laid_out(self, traits: Implementation) -> Self:
         """With adapters on stacked experts or none, shared gate and up in one matrix or two."""
-        return replace(self, adapters=traits.expert_adapters, fused=traits.gate_up == "joint")
+        fused, adapts_router = traits.gate_up == "joint", traits.adapts_router
+        return replace(self, adapters=traits.expert_adapters, adapts_router=adapts_router, fused=fused)
 
     def program(self, context: Context) -> ExpertsProgram:
         """The experts as the implementation runs them: on the rows of each, or all of them on every token."""
@@ -190,6 +195,7 @@ class ExpertsProgram:
         "made",
         "norms",
         "operator",
+        "product",
         "router",
         "shared",
         "shared_gate",
@@ -205,7 +211,10 @@ class ExpertsProgram:
         places = (self.made[f"expert_norm_{place}"] for place in range(operator.norms))
         self.norms = [NormProgram(operator.hidden, weight, None, context.traits.norm) for weight in places]
         """Behind a dense feed-forward beside them, before them, behind them; a single one behind them."""
-        self.router, self.joint, self.down = (self.made[name] for name in ("router", "expert_up", "expert_down"))
+        layer = made.projections.get("router")
+        self.product = None if layer is None else partial(context.apply, layer)
+        self.router = self.made["router"] if layer is None else layer.weight
+        self.joint, self.down = self.made["expert_up"], self.made["expert_down"]
         self.shared_gate = made.projections.get("shared_gate")
         shared = operator.shared_expert
         self.shared = shared.program(context, streams=False) if shared else None
@@ -249,29 +258,21 @@ class ExpertsProgram:
         """Route, run the experts, weigh and sum, add the shared ones."""
         context, recorder = self.context, self.context.recorder
         router = merged_router(recorder, self.adapters[2]) if self.adapters else self.router
-        tokens = context.sizes.bs
-        chosen = -(-self.operator.top_k // self.apart) * tokens
-        routing = Routing(recorder, router, self.made.get("router.bias"), self._read(x), tokens, chosen)
+        chosen = -(-self.operator.top_k // self.apart) * context.sizes.bs
+        read = what_it_reads(recorder, x, self.operator.hidden, self.made.get("router.scale"))
+        routing = Routing(recorder, router, self.made.get("router.bias"), read, context.sizes.bs, chosen, self.product)
+        del read
         weights, index = ROUTERS[context.traits.router](routing)
         if self.operator.scales:
             weights = mul(recorder, weights, rows(recorder, self.made["expert_scales"], index, chosen))
         x = self.norms[1](recorder, x) if len(self.norms) > 1 else x
-        if self.weighs_early:
-            weights = cast(recorder, weights, x.width)
+        weights = cast(recorder, weights, x.width) if self.weighs_early else weights
         inner = self.context.apply(self.around["latent_in"], x) if self.operator.latent_width else x
         out = self._routed(inner, weights, index)
         if self.operator.latent_width:
             out = self.context.apply(self.around["latent_out"], out)
         out = self.norms[-1](recorder, out) if self.norms else out
         return out if self.shared is None else add(recorder, out, self._shared(self.shared, x))
-
-    def _read(self, x: Tensor) -> Tensor:
-        """What the router reads: its own norm of the stream, scaled, where it scales its input."""
-        recorder = self.context.recorder
-        if not self.operator.scales:
-            return x
-        normed = NormProgram(self.operator.hidden, None, None, "plain")(recorder, x)
-        return scaled(recorder, mul(recorder, normed, self.made["router.scale"]))
 
     def _shared(self, shared: FeedForwardProgram, x: Tensor) -> Tensor:
         """The shared experts, which tensor-parallel ranks divide, so that each of them sees all tokens."""

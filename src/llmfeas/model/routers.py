@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..autograd.basic import cast, divided, scaled, softmax, unary_of_output
+from ..autograd.basic import cast, divided, mul, scaled, softmax, unary_of_output
 from ..autograd.graph import Parameter, Tensor
 from ..autograd.products import linear
 from ..autograd.recorder import Recorder
 from ..autograd.routing import rows, summed, top
 from ..record import dataclass
+from .norm import NormProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +24,12 @@ class Routing:
     tokens: int
     chosen: int
     """Choices that all tokens make together."""
+    product: Callable[[Tensor], Tensor] | None = None
+    """How logits are made where the router is a linear layer with an adapter."""
 
     def logits(self) -> Tensor:
         """One number for each token and expert, in the product's type."""
-        return linear(self.recorder, self.x, self.weight, self.bias)
+        return linear(self.recorder, self.x, self.weight, self.bias) if self.product is None else self.product(self.x)
 
     def wide_logits(self) -> Tensor:
         """The same by a product in fp32."""
@@ -43,6 +46,14 @@ class Routing:
         """Divided in place by their sum over the chosen."""
         total = summed(self.recorder, values, self.tokens)
         return divided(self.recorder, values, total, in_place=True)
+
+
+def what_it_reads(recorder: Recorder, x: Tensor, hidden: int, scale: Parameter | None) -> Tensor:
+    """The stream, or where the router scales its input its own norm of that, scaled (Gemma 4)."""
+    if scale is None:
+        return x
+    normed = NormProgram(hidden, None, None, "plain")(recorder, x)
+    return scaled(recorder, mul(recorder, normed, scale))
 
 
 def _softmax_first(r: Routing) -> tuple[Tensor, Tensor]:
