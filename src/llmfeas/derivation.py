@@ -16,8 +16,8 @@ DERIVED, MODEL, DEVICE, SETTING = "derived", "model", "device", "setting"
 """Where a number comes from; a setting's is that of the question."""
 PEAK, BANDWIDTH = "of peak", "of bandwidth"
 """Origins of rates that are told as a calibrated share of what the device states."""
-EFFICIENCY = "data/efficiency.yaml"
-"""Origin of what was calibrated on measurements."""
+EFFICIENCY, ENGINES, RUNTIME = "data/efficiency.yaml", "data/engines.yaml", "data/runtime.yaml"
+"""Origins of what was calibrated on measurements."""
 
 
 class Say(Protocol):

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from ..contract import ABSENT
+from ..derivation import ENGINES, MODEL, RUNTIME, Say
 from ..memory.inference import logits_of
 from ..memory.models_beside import models_beside
 from ..memory.peak import Memory
-from ..memory.runtime import (
-    bucket_bytes,
-    context_bytes,
-    divided_bytes,
-    growth_of,
-    moving_bytes,
-    overhead_of,
-    own_memory,
-)
+from ..memory.runtime import context_bytes, growth_of, overheads, own_memory
 from ..memory.serving_room import counted_graph_bytes
 from ..memory.training import fullest_rank, training_memory
 from ..memory.usable import usable_part
@@ -27,8 +19,8 @@ from ..timing.decode import sequences_per_replica
 from ..walk.live import live_tensors
 from ..workload.kernels import Code
 from ..workload.serving import pool_of
-from .result import Estimate, TensorGroup, Term, TermInput
-from .terms import number, setting, term
+from .result import Estimate, TensorGroup, Term
+from .terms import noted, number, setting, term, written
 
 TEXTS: Mapping[str, str] = {
     "weights_bytes": "weights as they are held on one device",
@@ -60,8 +52,10 @@ def memory_terms(estimate: Estimate) -> Iterator[Term]:
     tensors = _tensors(estimate) if scenario.is_training else {}
     found = {name: value for name, value in memory.components.items() if value}
     peak = memory.peak_bytes.expected
+    notes = noted(scenario)
     for name, value in found.items():
-        text, formula, inputs, groups = _component(estimate, name, value, tensors.get(name, ()))
+        text, made, groups = _component(estimate, name, value, tensors.get(name, ()), notes(name))
+        formula, inputs = written(notes, name, made)
         yield Term(
             quantity=f"memory.{name}",
             text=text,
@@ -102,77 +96,70 @@ CODES: Final[Mapping[Code, str]] = {
 """Whose code keeps the activations."""
 
 
-Component = tuple[str, str, tuple[TermInput, ...], tuple[TensorGroup, ...]]
-
-
-def _component(estimate: Estimate, name: str, value: float, groups: tuple[TensorGroup, ...]) -> Component:
+def _component(
+    estimate: Estimate, name: str, value: float, groups: tuple[TensorGroup, ...], say: Say
+) -> tuple[str, float, tuple[TensorGroup, ...]]:
+    """What a component is, the bytes that it is made of, and its tensors."""
     scenario = estimate.scenario
     text = TEXTS[name] if scenario.is_training else {**TEXTS, **SERVING_TEXTS}[name]
     if name == "runtime_bytes":
-        return text, *runtime_formula(scenario, estimate.memory), ()
+        return text, runtime_bytes(scenario, estimate.memory, say), ()
     if name == "kv_cache_bytes":
         serving = estimate.serving
         if serving is not None and serving.together.tokens < (scenario.context or 1):
             text = f"keys and values of {serving.together.tokens} tokens a request: the mean while it is written"
         sequences = sequences_per_replica(scenario)
-        each = number("bytes_a_sequence", value / sequences, "bytes", "model")
-        return text, "sequences * bytes_a_sequence", (number("sequences", sequences), each), ()
-    if name in COUNTED and not groups:
-        count = getattr(estimate.parameters, COUNTED[name])
-        if count:
-            each = number("bytes_each", value / count, "bytes on this device", "derived")
-            return text, "parameters * bytes_each", (number("parameters", count, "", "model"), each), ()
-    summands = list(_beside_tensors(estimate, name) if scenario.is_training else _of_pass(scenario, name, value))
-    rest = value - sum(math.prod(float(str(entry.value)) for entry in entries) for _, entries in summands)
+        return text, say("sequences", sequences) * say("bytes_a_sequence", value / sequences, "bytes", MODEL), ()
+    count = getattr(estimate.parameters, COUNTED[name]) if name in COUNTED and not groups else 0
+    if count:
+        each = say("bytes_each", value / count, "bytes on this device")
+        return text, say("parameters", count, "", MODEL) * each, ()
+    beside = _beside_tensors(estimate, name, say) if scenario.is_training else _of_pass(scenario, name, value, say)
+    rest = value - float(beside)
     told = sum(group.bytes for group in groups)
     if told > 1.001 * rest:  # another moment was watched
         told, groups = 0.0, ()
-    if groups:
-        summands.insert(0, ("tensors", (number("tensors", told, "bytes"),)))
-        rest -= told
-    if not summands or abs(rest) > 1e-9 * value:
-        name = "rest" if scenario.is_training else "widest"
-        summands.append((name, (number(name, rest, "bytes"),)))
-    formula = " + ".join(each for each, _ in summands)
-    return text, formula, tuple(entry for _, entries in summands for entry in entries), groups
+    made = say("tensors", told, "bytes") + beside if groups else beside
+    rest -= told
+    if not made or abs(rest) > 1e-9 * value:
+        made += say("rest" if scenario.is_training else "widest", rest, "bytes")
+    return text, made, groups
 
 
-def _beside_tensors(estimate: Estimate, name: str) -> Summands:
-    """Yield what a rank holds beside its own step: gathered weights, other micro-batches, other models."""
-    scenario, moment = estimate.scenario, estimate.memory.peak_moment
+def _beside_tensors(estimate: Estimate, name: str, say: Say) -> float:
+    """What a rank holds beside its own step: gathered weights, other micro-batches, other models."""
+    scenario, moment, made = estimate.scenario, estimate.memory.peak_moment, 0.0
     if scenario.offload_layers is not None:
-        return
+        return made
     rank = fullest_rank(scenario)
     held, stays = rank.held, moment != "optimizer"
     if name == "workspace_bytes" and stays and held.gathered:
-        yield "gathered", (number("gathered", held.gathered, "bytes", "data/engines.yaml"),)
+        made += say("gathered", held.gathered, "bytes", ENGINES)
     if name == "workspace_bytes" and stays and moment != "forward" and held.gathered_backward:
-        yield "gathered_backward", (number("gathered_backward", held.gathered_backward, "bytes", "data/engines.yaml"),)
+        made += say("gathered_backward", held.gathered_backward, "bytes", ENGINES)
     if name == "workspace_bytes" and not stays and held.temporaries:
-        yield "temporaries", (number("temporaries", held.temporaries, "bytes", "derived"),)
+        made += say("temporaries", held.temporaries, "bytes")
     if name == "activations_bytes" and stays and held.other_micro_batches:
         kept = rank.moments.kept_bytes(-(-scenario.sequences_together // rank.parts), scenario.rank_tokens, held)
-        waiting = number("waiting", held.other_micro_batches, "micro-batches", "derived")
-        yield "waiting * kept", (waiting, number("kept", kept, "bytes", "derived"))
+        made += say("waiting", held.other_micro_batches, "micro-batches") * say("kept", kept, "bytes")
     if other := models_beside(scenario).get(name):
-        yield "other_models", (number("other_models", other, "bytes", "model"),)
+        made += say("other_models", other, "bytes", MODEL)
+    return made
 
 
-def _of_pass(scenario: Scenario, name: str, value: float) -> Summands:
-    """Yield the logits of a pass of serving, those of ranks that share the vocabulary or of one that gathers it."""
+def _of_pass(scenario: Scenario, name: str, value: float, say: Say) -> float:
+    """The logits of a pass of serving, those of ranks that share the vocabulary or of one that gathers it."""
     if name != "logits_bytes":
-        return
+        return 0.0
     width, fixed = logits_of(scenario)
     served = pool_of(scenario) is not None
     vocabulary = scenario.model.architecture.vocab / (1 if served else scenario.tp)
     rows = (value - fixed) / (width * vocabulary)
     if abs(rows - round(rows)) > 1e-6 * rows:
-        return
-    each = number("element_bytes", width, "bytes", "data/engines.yaml")
-    counted = number("sequences" if served else "tokens", round(rows), "", "derived")
-    yield f"{counted.name} * vocabulary * element_bytes", (counted, number("vocabulary", vocabulary, "", "model"), each)
-    if fixed:
-        yield "sampler", (number("sampler", fixed, "bytes", "data/engines.yaml"),)
+        return 0.0
+    made = say("sequences" if served else "tokens", round(rows)) * say("vocabulary", vocabulary, "", MODEL)
+    made *= say("element_bytes", width, "bytes", ENGINES)
+    return made + (say("sampler", fixed, "bytes", ENGINES) if fixed else 0.0)
 
 
 def _tensors(estimate: Estimate) -> dict[str, tuple[TensorGroup, ...]]:
@@ -211,60 +198,24 @@ def _told(groups: list[TensorGroup]) -> Iterator[TensorGroup]:
         yield group
 
 
-RUNTIME, ENGINES = "data/runtime.yaml", "data/engines.yaml"
-Summands = Iterator[tuple[str, tuple[TermInput, ...]]]
-"""What adds up: numbers, or products of two, each with the numbers in it."""
-
-
-def runtime_formula(scenario: Scenario, memory: Memory) -> tuple[str, tuple[TermInput, ...]]:
-    """What adds up to the bytes that are no tensors; a remainder where something else was taken into account."""
+def runtime_bytes(scenario: Scenario, memory: Memory, say: Say) -> float:
+    """The bytes that are no tensors; a remainder where something else was taken into account."""
     value = memory.components["runtime_bytes"]
+    if pool_of(scenario) and not scenario.is_training:  # contexts lie outside of a server's share
+        graphs = counted_graph_bytes(scenario)
+        outside = say("outside", value - graphs, "bytes", ENGINES)
+        return outside + (say("graphs", graphs, "bytes", ENGINES) if graphs else 0.0)
+    tensors = {name: size for name, size in memory.components.items() if name != "runtime_bytes"}
     if scenario.is_training:
-        summands = list(_of_training(scenario, memory))
-    else:
-        summands = list(_of_server(scenario, value) if pool_of(scenario) else _of_inference(scenario, memory))
-    formula = " + ".join(each for each, _ in summands)
-    inputs = tuple(entry for _, entries in summands for entry in entries)
-    more = value - sum(math.prod(float(str(entry.value)) for entry in entries) for _, entries in summands)
-    if abs(more) <= 1e-7 * value:
-        return formula, inputs
-    if own_memory(scenario) is not None:
-        return f"{formula} + measured", (*inputs, number("measured", more, "bytes", "own measurements"))
-    return f"{formula} - given_back", (*inputs, number("given_back", -more, "bytes", "derived"))
-
-
-def _of_training(scenario: Scenario, memory: Memory) -> Summands:
-    overhead = overhead_of(scenario)
-    yield "context", (number("context", context_bytes(scenario), "bytes", RUNTIME),)
-    if overhead.fixed_bytes:
-        yield "fixed", (number("fixed", overhead.fixed_bytes, "bytes", ENGINES),)
-    if buckets := bucket_bytes(overhead, divided_bytes(scenario)):
-        yield "buckets", (number("buckets", buckets, "bytes", ENGINES),)
-    if overhead.gaps:
-        moving = moving_bytes(training_memory(scenario).components)
-        yield "gaps * moving", (number("gaps", overhead.gaps, "", ENGINES), number("moving", moving, "bytes"))
+        tensors = dict(training_memory(scenario).components)
+    made = say("context", context_bytes(scenario), "bytes", RUNTIME) + sum(overheads(scenario, tensors, say))
     if share := growth_of(scenario):
         # Of what is free without it: (usable - all) = (1 - share) free.
         free = max(memory.usable_bytes - sum(memory.components.values()), 0.0) / (1.0 - share)
-        yield "grows * free", (number("grows", share, "", ENGINES), number("free", free, "bytes"))
-
-
-def _of_inference(scenario: Scenario, memory: Memory) -> Summands:
-    behaviour = scenario.engine_record.serving.memory
-    yield "context", (number("context", context_bytes(scenario), "bytes", RUNTIME),)
-    if behaviour.fixed_bytes:
-        yield "fixed", (number("fixed", behaviour.fixed_bytes, "bytes", ENGINES),)
-    if behaviour.cache_slack:
-        cache = number("cache", memory.components["kv_cache_bytes"], "bytes")
-        yield "cache_slack * cache", (number("cache_slack", behaviour.cache_slack, "", ENGINES), cache)
-    if behaviour.slack:
-        held = sum(size for name, size in memory.components.items() if name != "runtime_bytes")
-        yield "slack * tensors", (number("slack", behaviour.slack, "", ENGINES), number("tensors", held, "bytes"))
-
-
-def _of_server(scenario: Scenario, value: float) -> Summands:
-    """Contexts lie outside of a server's share."""
-    graphs = counted_graph_bytes(scenario)
-    yield "outside", (number("outside", value - graphs, "bytes", ENGINES),)
-    if graphs:
-        yield "graphs", (number("graphs", graphs, "bytes", ENGINES),)
+        made += say("grows", share, "", ENGINES) * say("free", free, "bytes")
+    more = value - float(made)
+    if abs(more) <= 1e-7 * value:
+        return made
+    if own_memory(scenario) is not None:
+        return made + say("measured", more, "bytes", "own measurements")
+    return made - say("given_back", -more, "bytes")

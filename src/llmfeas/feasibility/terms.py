@@ -7,9 +7,9 @@ gets the value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..derivation import NamedNumber, Parts, formula_of
+from ..derivation import Parts, formula_of
 from ..scenario import Scenario
 from ..timing.rates import peak_flop_per_s
 from .result import Term, TermInput
@@ -56,15 +56,19 @@ def part_terms(
     """The terms of an estimate's parts, in the words of `made`: the same parts, of numbers with names."""
     whole = sum(parts.values())
     for name, seconds in parts.items():
-        formula, known = formula_of(made[name]), notes.numbers.get(name, {})
-        if not isinstance(made[name], NamedNumber):
-            formula, known = "seconds", {}
-        there = dict.fromkeys(_NAME.findall(formula))
-        inputs = [number(one.name, one.value, one.unit, one.origin) for one in map(known.get, there) if one]
-        yield term(f"{prefix}.{name}", _said(texts[name], there), formula, inputs, seconds, "s", seconds / whole)
+        formula, inputs = written(notes, name, made[name])
+        text = _said(texts[name], [each.name for each in inputs])
+        yield term(f"{prefix}.{name}", text, formula, inputs, seconds, "s", seconds / whole)
 
 
-def _said(text: str | Mapping[str, str], there: Mapping[str, object]) -> str:
+def written(notes: Parts, part: str, made: float) -> tuple[str, tuple[TermInput, ...]]:
+    """The formula of a part of numbers with names, and these in their order."""
+    formula, known = formula_of(made), notes.numbers[part]
+    numbers = (known[name] for name in dict.fromkeys(_NAME.findall(formula)) if name in known)
+    return formula, tuple(number(each.name, each.value, each.unit, each.origin) for each in numbers)
+
+
+def _said(text: str | Mapping[str, str], there: Sequence[str]) -> str:
     if isinstance(text, str):
         return text
     return next(said for name, said in text.items() if name in there or not name)

@@ -7,6 +7,7 @@ from math import exp, hypot
 
 from ..catalog.efficiency import Own
 from ..catalog.engine import ServingMemory, TrainingOverhead
+from ..derivation import ENGINES, Say, plain
 from ..ranges import Range
 from ..scenario import Scenario
 from ..workload.kernels import runs_fused
@@ -26,30 +27,41 @@ def context_bytes(scenario: Scenario) -> float:
     return table.contexts[backend] + (table.programs.get(backend, 0.0) if scenario.is_training else 0.0)
 
 
-def overheads(scenario: Scenario, components: Mapping[str, float]) -> tuple[float, float]:
+def overheads(scenario: Scenario, components: Mapping[str, float], say: Say = plain) -> tuple[float, float]:
     """The expected bytes beyond tensors, whose sizes at the peak are `components`, and the driver's context: what is
     allocated, and what the allocator holds besides.
 
-    Formula: fixed and slack x tensors + cache_slack x cache in inference, in training gaps x (tensors that come and go)
-    and the buckets of what is sharded. What counts as allocated holds no slack or gaps, what is reserved no context.
+    What counts as allocated holds no slack or gaps, what is reserved no context.
     Source: data/engines.yaml.
     """
     if scenario.is_training:
-        return training_overhead(overhead_of(scenario), components, divided_bytes(scenario))
-    return inference_overhead(scenario.engine_record.serving.memory, components)
+        return training_overhead(overhead_of(scenario), components, divided_bytes(scenario), say)
+    return inference_overhead(scenario.engine_record.serving.memory, components, say)
 
 
-def inference_overhead(behaviour: ServingMemory, components: Mapping[str, float]) -> tuple[float, float]:
+def inference_overhead(
+    behaviour: ServingMemory, components: Mapping[str, float], say: Say = plain
+) -> tuple[float, float]:
     """Bytes that an engine allocates beyond what was counted, and those that its allocator holds besides."""
-    cache = components.get("kv_cache_bytes", 0.0)
-    return behaviour.fixed_bytes + behaviour.cache_slack * cache, behaviour.slack * sum(components.values())
+    slack, fixed = 0.0, say("fixed", behaviour.fixed_bytes, "bytes", ENGINES) if behaviour.fixed_bytes else 0.0
+    if behaviour.cache_slack:
+        cache = say("cache", components.get("kv_cache_bytes", 0.0), "bytes")
+        fixed += say("cache_slack", behaviour.cache_slack, "", ENGINES) * cache
+    if behaviour.slack:
+        slack = say("slack", behaviour.slack, "", ENGINES) * say("tensors", sum(components.values()), "bytes")
+    return fixed, slack
 
 
 def training_overhead(
-    overhead: TrainingOverhead, components: Mapping[str, float], divided: float
+    overhead: TrainingOverhead, components: Mapping[str, float], divided: float, say: Say = plain
 ) -> tuple[float, float]:
     """Bytes that a framework allocates beyond what was counted, and those that its allocator holds besides."""
-    return overhead.fixed_bytes + bucket_bytes(overhead, divided), overhead.gaps * moving_bytes(components)
+    gaps, fixed = 0.0, say("fixed", overhead.fixed_bytes, "bytes", ENGINES) if overhead.fixed_bytes else 0.0
+    if buckets := bucket_bytes(overhead, divided):
+        fixed += say("buckets", buckets, "bytes", ENGINES)
+    if overhead.gaps:
+        gaps = say("gaps", overhead.gaps, "", ENGINES) * say("moving", moving_bytes(components), "bytes")
+    return fixed, gaps
 
 
 def bucket_bytes(overhead: TrainingOverhead, divided: float) -> float:
