@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from llmfeas.cli.page import server
+from llmfeas.cli.commands.page import server
 from llmfeas.page.folder import write_page
 
 CHROMIUM, RUNTIME = (os.environ[f"LLMFEAS_{name}"] for name in ("CHROMIUM", "PYODIDE"))

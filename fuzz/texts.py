@@ -175,7 +175,7 @@ def recipes(chance: Random, folder: Path) -> Iterator[str]:
 
 def calls(chance: Random, folder: Path) -> Iterator[str]:
     """What the page and agents ask, with values of any kind: an answer or an error, never a bug."""
-    from llmfeas.cli.mcp import _answered
+    from llmfeas.cli.commands.mcp import _answered
     from llmfeas.cli.tools import tools
     from llmfeas.page.answers import CALLS, FURTHER, called
 

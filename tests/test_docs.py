@@ -10,9 +10,9 @@ import pytest
 from llmfeas.catalog.store import catalog
 from llmfeas.cli import main
 from llmfeas.evidence.backtest import backtest
-from llmfeas.render import markdown
-from llmfeas.render.backtest import summary
-from llmfeas.render.settings import page
+from llmfeas.render.formats import markdown
+from llmfeas.render.pages.backtest import summary
+from llmfeas.render.pages.settings import page
 
 DOCS = Path(__file__).parent.parent / "docs"
 SETTINGS = DOCS / "settings.md"

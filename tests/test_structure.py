@@ -52,9 +52,9 @@ STRANGERS = (
 
 CORNERS = {
     "click": ("cli/",),
-    "rich": ("render/table.py", "cli/terminal.py"),
+    "rich": ("render/formats/table.py", "cli/terminal.py"),
     "yaml": ("catalog/document.py",),
-    **dict.fromkeys(("anyio", "jsonschema", "mcp", "mcp_types"), ("cli/mcp.py",)),
+    **dict.fromkeys(("anyio", "jsonschema", "mcp", "mcp_types"), ("cli/commands/mcp.py",)),
     **dict.fromkeys(("calibration", "numpy", "scipy"), ()),
 }
 LAZY = ("click", "rich", "yaml", "pydantic", "anyio", "jsonschema", "mcp", "mcp_types", "dataclasses")
@@ -62,7 +62,7 @@ LAZY = ("click", "rich", "yaml", "pydantic", "anyio", "jsonschema", "mcp", "mcp_
 EAGER_CORNERS = {
     "click": ("cli/",),
     "yaml": ("catalog/document.py",),
-    "rich": ("render/table.py",),
+    "rich": ("render/formats/table.py",),
     "dataclasses": ("catalog/validation.py", "cli/", "machine/", "render/"),
     "pydantic": ("catalog/validation.py", "evidence/", "importers/"),
 }

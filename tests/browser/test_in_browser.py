@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 import llmfeas
-from llmfeas.cli.page import server
+from llmfeas.cli.commands.page import server
 from llmfeas.errors import LlmfeasError
 from llmfeas.page.folder import write_page
 

@@ -35,4 +35,4 @@ def stored_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answer from stored estimates, so that a test of the command line tests nothing else."""
     monkeypatch.setattr("llmfeas.planning.answer.answer", stored_answer)
     monkeypatch.setattr("llmfeas.planning.answer.bare_answer", stored_answer)
-    monkeypatch.setattr("llmfeas.render.estimate_line.estimate_line", stored_line)
+    monkeypatch.setattr("llmfeas.render.pages.estimate_line.estimate_line", stored_line)

@@ -20,7 +20,7 @@ Run = Callable[..., Outcome]
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_a_file_with_help(run: Run, name: str) -> None:
-    command = import_module(f"llmfeas.cli.{name}").command
+    command = import_module(f"llmfeas.cli.commands.{name}").command
     assert isinstance(command, click.Command)
     assert command.name == name
     result = run(name, "--help")
@@ -55,7 +55,7 @@ def loaded_by(code: str) -> set[str]:
 
 def test_help_loads_nothing_heavy() -> None:
     loaded = loaded_by("from llmfeas.cli import main; main(['--help'])")
-    assert not loaded & {"rich", "pydantic", "yaml", "llmfeas.cli.estimate", "llmfeas.catalog.store", "json"}
+    assert not loaded & {"rich", "pydantic", "yaml", "llmfeas.cli.commands.estimate", "llmfeas.catalog.store", "json"}
 
 
 def test_reading_the_options_of_estimate_loads_nothing_heavy() -> None:

@@ -15,8 +15,8 @@ import pytest
 from command_line import Outcome
 
 from llmfeas.cli import main
+from llmfeas.cli.commands.solve import MEANT
 from llmfeas.cli.failure import wants_json
-from llmfeas.cli.solve import MEANT
 from llmfeas.planning.solve import QUESTIONS
 
 Run = Callable[..., Outcome]

@@ -118,7 +118,7 @@ def test_a_catalog_that_nobody_asked_for_is_named(checkout: Path) -> None:
 
 def test_a_shard_whose_name_the_system_refuses(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the file's fault wherever it is met: in a line of a sweep, of an agent or of the page as well."""
-    from llmfeas.cli.mcp import _answered
+    from llmfeas.cli.commands.mcp import _answered
     from llmfeas.cli.tools import tools
     from llmfeas.page.answers import called
 

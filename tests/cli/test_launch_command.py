@@ -13,8 +13,8 @@ import pytest
 import yaml
 from command_line import Outcome
 
+from llmfeas.cli.commands.launch import CLUSTERS
 from llmfeas.cli.files import write_folder
-from llmfeas.cli.launch import CLUSTERS
 from llmfeas.errors import UsageError
 from llmfeas.planning.launch.clusters import CLUSTERS as WRITTEN
 

@@ -10,7 +10,7 @@ import pytest
 from command_line import Outcome
 from test_schema_command import faults
 
-from llmfeas.cli.schema import schemas
+from llmfeas.cli.commands.schema import schemas
 from llmfeas.options import OPTIONS, TASKS
 
 Run = Callable[..., Outcome]

@@ -18,7 +18,7 @@ from command_line import Outcome
 from jsonschema import Draft202012Validator
 
 import llmfeas
-from llmfeas.cli.schema import schemas
+from llmfeas.cli.commands.schema import schemas
 from llmfeas.cli.tools import MOST_ROWS, tools
 from llmfeas.options import OPTIONS
 
@@ -30,7 +30,7 @@ QUESTION = {"model": "gpt2", "device": "rtx-4090", "task": "finetune"}
 def answers(use: Callable[[Any], Awaitable[Any]]) -> Any:
     """What a client finds out that is connected to the server in this process."""
     mcp = pytest.importorskip("mcp", reason="pip install 'llmfeas[mcp]'")
-    from llmfeas.cli.mcp import server
+    from llmfeas.cli.commands.mcp import server
 
     async def connected() -> Any:
         async with mcp.Client(server()) as client:

@@ -14,12 +14,12 @@ import llmfeas
 from llmfeas.catalog.store import catalog
 from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.curves import memory_over_length, speed_over_batch
-from llmfeas.render import html, svg
 from llmfeas.render.curves import further
 from llmfeas.render.drawing import Picture, Scale
+from llmfeas.render.formats import html, svg
+from llmfeas.render.pages.sweep import MOST_ROWS, Summary
 from llmfeas.render.pictures import pictures
 from llmfeas.render.report import Bar, Column, Heading, Pair, Phrase, Report, Table, Topic, Verbatim
-from llmfeas.render.sweep import MOST_ROWS, Summary
 
 EMPTY = {"meta", "rect", "line", "path", "polyline", "polygon"}
 HOSTILE = "</title><script>alert(1)</script>\"'&<img src=x onerror=y>"

@@ -11,7 +11,7 @@ import click
 import pytest
 from hypothesis import example, given, settings, strategies
 
-from llmfeas.cli.estimate import command
+from llmfeas.cli.commands.estimate import command
 from llmfeas.cli.plain import FLAGS, plain_values
 from llmfeas.errors import UsageError
 

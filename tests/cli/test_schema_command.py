@@ -10,7 +10,7 @@ import pytest
 from command_line import ESTIMATES, Outcome
 from jsonschema import Draft202012Validator
 
-from llmfeas.cli.schema import schemas
+from llmfeas.cli.commands.schema import schemas
 from llmfeas.options import OPTIONS
 
 Run = Callable[..., Outcome]

@@ -13,7 +13,7 @@ from command_line import Outcome
 from test_schema_command import faults, printed
 
 from llmfeas.cli.app import COMMANDS
-from llmfeas.cli.schema import schemas
+from llmfeas.cli.commands.schema import schemas
 from llmfeas.machine import Machine
 from llmfeas.machine.probe import Found
 from llmfeas.planning.solve import QUESTIONS

@@ -86,7 +86,7 @@ def test_devices_that_always_fail_and_storage_that_takes_nothing_are_refused(bad
 
 
 def test_the_screen_says_how_much_of_the_time_is_useful() -> None:
-    from llmfeas.render.long_run import failure_topics
+    from llmfeas.render.pages.long_run import failure_topics
 
     found = asked(model="llama-3-8b", device="64xh100-sxm", task="pretrain")
     (topic,) = failure_topics(found)

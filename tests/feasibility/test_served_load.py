@@ -14,8 +14,8 @@ import pytest
 from llmfeas.errors import UsageError
 from llmfeas.feasibility.result import Estimate
 from llmfeas.planning.answer import bare_answer
-from llmfeas.render.estimate import report
-from llmfeas.render.table import rendered
+from llmfeas.render.formats.table import rendered
+from llmfeas.render.pages.estimate import report
 
 SERVED = {"model": "llama-3-8b", "device": "h100-sxm", "task": "inference", "engine": "vllm"}
 LENGTHS = {"prompt": 1000, "output": 300}

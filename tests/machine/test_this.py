@@ -20,7 +20,7 @@ from llmfeas.machine.huawei import parse_npu_smi
 from llmfeas.machine.match import named_by
 from llmfeas.machine.nvidia import on_board, parse_nvidia_smi
 from llmfeas.machine.probe import Found, output
-from llmfeas.render.overlay import overlay
+from llmfeas.render.pages.overlay import overlay
 from llmfeas.settle import resolution
 
 GIB, MIB = 2**30, 2**20

@@ -12,8 +12,8 @@ from llmfeas.planning import trials as searches
 from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.plan import plan
 from llmfeas.planning.trials import MOST_WORK, Search
-from llmfeas.render.plan import report
-from llmfeas.render.table import rendered
+from llmfeas.render.formats.table import rendered
+from llmfeas.render.pages.plan import report
 from llmfeas.settle import before_layout, resolution
 
 LATE = {"model": "gpt2-xl", "device": "h100-sxm", "deadline": "1d"}

@@ -8,8 +8,8 @@ from llmfeas.catalog.store import catalog
 from llmfeas.feasibility.result import Estimate, MemorySize
 from llmfeas.planning.answer import answer, bare_answer
 from llmfeas.planning.changes.hardware import device_changes
-from llmfeas.render.estimate import report
-from llmfeas.render.table import rendered
+from llmfeas.render.formats.table import rendered
+from llmfeas.render.pages.estimate import report
 from llmfeas.units import GIB
 
 ASKS: list[dict[str, object]] = [

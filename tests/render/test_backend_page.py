@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from llmfeas.catalog.store import catalog
-from llmfeas.render.backend import page
+from llmfeas.render.formats.table import rendered
+from llmfeas.render.pages.backend import page
 from llmfeas.render.report import Table
-from llmfeas.render.table import rendered
 
 
 def test_every_technique_and_case_is_shown() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from llmfeas.catalog.store import catalog
 from llmfeas.planning.compare import comparison
-from llmfeas.render.compare import report
-from llmfeas.render.table import rendered
+from llmfeas.render.formats.table import rendered
+from llmfeas.render.pages.compare import report
 
 
 def screen(models: list[str], devices: list[str], width: int, **request: object) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llmfeas.render.detect import OPEN, report
+from llmfeas.render.pages.detect import OPEN, report
 
 KNOWN: dict[str, Any] = {
     "id": "rtx-4090",

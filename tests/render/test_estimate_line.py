@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from llmfeas.errors import UsageError
 from llmfeas.planning.answer import answer, bare_answer
-from llmfeas.render.estimate import report
-from llmfeas.render.estimate_line import estimate_line
-from llmfeas.render.table import rendered
+from llmfeas.render.formats.table import rendered
+from llmfeas.render.pages.estimate import report
+from llmfeas.render.pages.estimate_line import estimate_line
 from llmfeas.settle import resolving as settle
 
 MODELS = ("gpt2", "llama-3-8b", "mixtral-8x7b", "gpt-oss-20b", "phi-3-mini", "qwen3-next-80b-a3b", "gemma-2-9b")

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, strategies
 from render_cases import CASES, case_names, read_case
 
-from llmfeas.render import csv, markdown, ndjson
-from llmfeas.render import json as json_format
-from llmfeas.render.catalogs import listing
-from llmfeas.render.entry import entry
-from llmfeas.render.estimate import report
+from llmfeas.render.formats import csv, markdown, ndjson
+from llmfeas.render.formats import json as json_format
+from llmfeas.render.formats.table import rendered
+from llmfeas.render.pages.catalogs import listing
+from llmfeas.render.pages.entry import entry
+from llmfeas.render.pages.estimate import report
 from llmfeas.render.report import Column, Report
-from llmfeas.render.table import rendered
 
 FINITE = strategies.floats(allow_nan=False, allow_infinity=False)
 

@@ -10,8 +10,8 @@ import pytest
 
 from llmfeas.cli import terminal
 from llmfeas.errors import LlmfeasError
-from llmfeas.render import csv, github, junit, markdown, ndjson, table
-from llmfeas.render import json as plain_json
+from llmfeas.render.formats import csv, github, junit, markdown, ndjson, table
+from llmfeas.render.formats import json as plain_json
 from llmfeas.render.report import Bar, Column, Heading, Pair, Phrase, Report, Table, Topic, Verbatim
 
 HOSTILE = "a\x1b[31m\x9b2J\u202e[bold]x[/]\r\n\x00\u2066\ud800|`<b>z"

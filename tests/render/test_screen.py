@@ -12,10 +12,10 @@ from render_cases import CASES, case_names, read_case
 from rich.cells import cell_len
 
 from llmfeas.render.assumptions import context
-from llmfeas.render.estimate import report
 from llmfeas.render.explain import explained
+from llmfeas.render.formats.table import rendered
+from llmfeas.render.pages.estimate import report
 from llmfeas.render.report import GLUE
-from llmfeas.render.table import rendered
 from llmfeas.render.words import sentence
 
 WIDTHS = (40, 60, 80, 100, 200)

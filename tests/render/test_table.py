@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+from llmfeas.render.formats.table import THEME, Screen, rendered
 from llmfeas.render.report import GLUE, Bar, Column, Pair, Phrase, Report, Table, Topic, Verbatim
-from llmfeas.render.table import THEME, Screen, rendered
 
 WORDS = st.text("ab漢e\u0301 [/]:" + GLUE, min_size=1, max_size=40).filter(lambda text: text.strip(f" {GLUE}\u0301"))
 PHRASES = st.lists(WORDS.map(Phrase), max_size=5).map(tuple)

@@ -6,8 +6,8 @@ import pytest
 
 from llmfeas.errors import UsageError
 from llmfeas.planning.answer import answer, bare_answer
-from llmfeas.render.estimate import report
-from llmfeas.render.table import rendered
+from llmfeas.render.formats.table import rendered
+from llmfeas.render.pages.estimate import report
 
 DESK = {"model": "qwen3-8b", "device": "rtx-4070ti", "task": "inference", "engine": "vllm"}
 

@@ -17,8 +17,8 @@ from llmfeas.planning.launch import usual
 from llmfeas.planning.plan import plan
 from llmfeas.planning.solve import solved
 from llmfeas.record import replace
-from llmfeas.render.solve import report
-from llmfeas.render.table import rendered
+from llmfeas.render.formats.table import rendered
+from llmfeas.render.pages.solve import report
 from llmfeas.timing.inference import InferenceTime, inference_time
 from llmfeas.timing.reading import forward_of, pass_seconds
 

@@ -85,7 +85,7 @@ class LazyGroup(CommandGroup):
         """The command, whose module is imported; None if there is no such command."""
         if cmd_name not in COMMANDS:
             return None
-        command = import_module(f"{__package__}.{cmd_name}").command
+        command = import_module(f"{__package__}.commands.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -38,7 +38,7 @@ def run(**values: Any) -> None:
 
 def report_of(answer: Estimate, envelope: Mapping[str, Any]) -> Report:
     """What a person reads: the report under the names of model and device, with its derivation if asked for."""
-    from ..render.estimate import report
+    from ..render.pages.estimate import report
 
     shown = report(envelope, answer.scenario.model.name, answer.scenario.device.name)
     if "explanation" not in envelope:

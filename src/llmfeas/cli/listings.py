@@ -160,7 +160,7 @@ def shown(kind: Kind, text: str, entry: Opened) -> dict[str, Any]:
 
 def page_of(kind: Kind, entry: Opened, answer: Json) -> Report:
     """What a person reads of an entry, of which `answer` is the JSON."""
-    from ..render.entry import entry as fields
+    from ..render.pages.entry import entry as fields
 
     return (kind.page or fields)(f"{entry.record.name} ({entry.record.id})", answer["result"], entry.notes)
 
@@ -191,7 +191,7 @@ def _search(kind: Kind) -> click.Command:
 
 def _write_rows(kind: Kind, output: Output, chosen: Json, query: str | None = None) -> None:
     from ..catalog.store import catalog
-    from ..render.catalogs import report
+    from ..render.pages.catalogs import report
     from ..render.words import sentence
 
     answer = listed(kind, chosen, query)
@@ -211,7 +211,7 @@ def _show(kind: Kind) -> click.Command:
         text = " ".join(name)
         entry = opened(kind, text)
         if as_yaml:
-            from ..render.overlay import overlay
+            from ..render.pages.overlay import overlay
 
             written(overlay(kind.plural, [entry.record]), output.path)
             return

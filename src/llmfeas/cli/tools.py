@@ -11,7 +11,7 @@ from ..contract import Json, Note
 from ..errors import UsageError
 from ..options import OPTIONS
 from ..record import dataclass
-from .schema import CATALOGS, setting_schema
+from .commands.schema import CATALOGS, setting_schema
 
 if TYPE_CHECKING:
     from ..render.report import Report
@@ -79,7 +79,7 @@ class Tool:
     @property
     def written(self) -> Json:
         """The JSON Schema of its answer's envelope; the whole one would fill an agent's memory."""
-        from ..render.schema import GIVEN, envelope_schema
+        from ..render.pages.schema import GIVEN, envelope_schema
 
         result = {"type": "object", "description": f"As the resource {SCHEMAS}{self.writes} describes it."}
         return envelope_schema(self.writes, GIVEN, result)
@@ -106,7 +106,7 @@ def _count(description: str) -> Json:
 
 def tools() -> Mapping[str, Tool]:
     """All tools by their names."""
-    kinds = [import_module(f".{name}", __package__).KIND for name in CATALOGS]
+    kinds = [import_module(f".commands.{name}", __package__).KIND for name in CATALOGS]
     catalogs = [tool for kind in kinds for tool in (_search(kind), _show(kind))]
     return {tool.name: tool for tool in (_estimate(), _compare(), _plan(), _solve(), *catalogs)}
 
@@ -136,7 +136,7 @@ def _estimated(arguments: Json) -> ToolAnswer:
 
 
 def _compare() -> Tool:
-    from .compare import SORTS
+    from .commands.compare import SORTS
 
     own = {
         "models": _texts("Models, as in estimate.", minItems=1, maxItems=50),
@@ -160,7 +160,7 @@ def _compare() -> Tool:
 
 def _compared(arguments: Json) -> ToolAnswer:
     from .. import compare
-    from .compare import report_of
+    from .commands.compare import report_of
 
     for name in ("model", "device"):
         if name in arguments:
@@ -192,7 +192,7 @@ def _plan() -> Tool:
 
 def _planned(arguments: Json) -> ToolAnswer:
     from .. import plan
-    from .plan import kept, report_of
+    from .commands.plan import kept, report_of
 
     keep = arguments.pop("keep", None)
     search = plan(**arguments, keep=kept(",".join(keep)) if keep else ())  # type: ignore[arg-type]
@@ -218,7 +218,7 @@ def _solve() -> Tool:
 
 def _solved(arguments: Json) -> ToolAnswer:
     from .. import solve
-    from .solve import report_of
+    from .commands.solve import report_of
 
     solution = solve(**arguments)
     envelope = solution.to_dict()
@@ -242,7 +242,7 @@ def _search(kind: Kind) -> Tool:
 
 
 def _found(kind: Kind, arguments: Json) -> ToolAnswer:
-    from ..render.catalogs import report
+    from ..render.pages.catalogs import report
     from .listings import listed
 
     query, limit = arguments.pop("query", ""), arguments.pop("limit", MOST_ROWS)

@@ -113,7 +113,7 @@ class Output:
     ) -> str:
         from importlib import import_module
 
-        renderer = import_module(f"llmfeas.render.{self.format}")
+        renderer = import_module(f"llmfeas.render.formats.{self.format}")
         if self.format == "table":
             to_file = self.path not in (None, "-")
             return str(

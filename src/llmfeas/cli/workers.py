@@ -77,7 +77,7 @@ def chunks(arrivals: Iterable[list[Item | ScenarioLine]], most: int) -> Iterator
 def answered(items: Iterable[Item | ScenarioLine], options: SweepOptions) -> Answered:
     """Answer some scenarios; what goes wrong with one is its answer."""
     from ..planning.answer import answer, bare_answer
-    from ..render.estimate_line import estimate_line
+    from ..render.pages.estimate_line import estimate_line
 
     lines, bad, bugs, refused = [], 0, 0, 0
     extras = {name: name in options.extras for name in EXTRAS}
@@ -116,14 +116,14 @@ def _failed(item: Item, error: LlmfeasError) -> Mapping[str, object]:
 
 def _line(row: Mapping[str, object], format: str) -> str:
     if format == "csv":
-        from ..render.csv import flattened, table
-        from ..render.ndjson import encoded
+        from ..render.formats.csv import flattened, table
+        from ..render.formats.ndjson import encoded
 
         cells = flattened(row)
         if isinstance(row["id"], dict | list):
             cells["id"] = encoded(row["id"])
         return table(csv_columns(), [cells], header=False)
-    from ..render.ndjson import line
+    from ..render.formats.ndjson import line
 
     return line(row)
 
@@ -131,6 +131,6 @@ def _line(row: Mapping[str, object], format: str) -> str:
 @functools.cache
 def csv_columns() -> list[str]:
     """The columns of a sweep: the scenario's id, the estimate's, and what was wrong."""
-    from ..render.csv import estimate_columns
+    from ..render.formats.csv import estimate_columns
 
     return ["id", *estimate_columns(), "line", "error.code", "error.message", "error.hint"]

@@ -15,11 +15,11 @@ from ..options import BY_NAME, OPTIONS, TASKS, Option
 from ..planning.answer import answer, bare_answer
 from ..planning.compare import chosen_devices, comparison
 from ..planning.plan import plan
-from ..render import compare as compared
-from ..render import estimate as estimated
 from ..render.curves import FURTHER
 from ..render.drawing import NARROW, WIDE
-from ..render.html import figure, fragment, style
+from ..render.formats.html import figure, fragment, style
+from ..render.pages import compare as compared
+from ..render.pages import estimate as estimated
 from ..render.pictures import pictures
 from ..render.words import flags
 

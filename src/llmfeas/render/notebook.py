@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from .estimate import report
-from .html import rendered
+from .formats.html import rendered
+from .pages.estimate import report
 from .pictures import pictures
 
 if TYPE_CHECKING:

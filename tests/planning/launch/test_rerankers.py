@@ -10,7 +10,7 @@ from launches import contents, launched, value, words
 from llmfeas import estimate
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import UsageError
-from llmfeas.render.estimate import report
+from llmfeas.render.pages.estimate import report
 
 SERVED = {"device": "l4", "task": "inference", "precision": "fp16"}
 RERANKERS = [name for name, model in catalog().models.items() if model.reranker is not None]

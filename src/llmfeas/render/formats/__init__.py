@@ -1,0 +1,1 @@
+"""How a report is written: one file a format, found by its name."""

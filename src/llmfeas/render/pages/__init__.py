@@ -1,0 +1,1 @@
+"""What each command shows a person, as a report."""
