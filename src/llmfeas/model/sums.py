@@ -138,15 +138,14 @@ class Sums:
         """Matrix weights that one token meets, without the head."""
         return self.dense_weights + self.routed_active
 
-    def attention_flop(self, tokens: float, *, masked: bool = False) -> float:
-        """Forward FLOP of scores and values for one token of a sequence of `tokens`: what it sees, within windows.
-
-        `masked`: where a window leaves something out, all is computed and a mask laid over it.
-        """
-        return self.span_flop(tokens, self.spans, masked=masked) + self.linear_flop
+    def attention_flop(self, tokens: float) -> float:
+        """Forward FLOP of scores and values for one token of a sequence of `tokens`: what it sees, within windows."""
+        return self.span_flop(tokens, self.spans) + self.linear_flop
 
     def span_flop(self, tokens: float, spans: Iterable[AttentionSpan], *, masked: bool = False) -> float:
-        """The same of some blocks of softmax attention alone."""
+        """The same of some blocks of softmax attention alone; `masked`: where a window leaves something out, all is
+        computed and a mask laid over it.
+        """
         return sum(4 * span.blocks * span.width * self._met(span, tokens, masked=masked) for span in spans)
 
     def wide_spans(self, width: int) -> tuple[AttentionSpan, ...]:

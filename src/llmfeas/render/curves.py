@@ -40,10 +40,10 @@ TOP, BOTTOM = 40, 330
 LABEL_WIDTH = 52
 
 
-def further(request: Mapping[str, object], found: Estimate, catalog: Catalog, sheet: Sheet = WIDE) -> Iterator[Picture]:
+def further(request: Mapping[str, object], found: Estimate, catalog: Catalog) -> Iterator[Picture]:
     """The pictures that an answer alone does not hold; each that tells something."""
     for pictures in FURTHER.values():
-        yield from pictures(request, found, catalog, sheet)
+        yield from pictures(request, found, catalog, WIDE)
 
 
 def _step(request: Mapping[str, object], found: Estimate, catalog: Catalog, sheet: Sheet) -> Iterator[Picture]:

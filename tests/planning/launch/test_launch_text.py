@@ -36,7 +36,7 @@ def test_yaml_keeps_words_that_look_like_something_else(word: str) -> None:
 
 def test_yaml_writes_floats_that_older_readers_know() -> None:
     assert as_yaml({"rate": 2e-05, "big": 1e16, "one": 1.0}) == "rate: 2.0e-05\nbig: 1.0e+16\none: 1.0\n"
-    assert as_yaml({"model": "meta-llama/Llama-3.1-8B"}, "a heading") == "# a heading\nmodel: meta-llama/Llama-3.1-8B\n"
+    assert as_yaml({"model": "meta-llama/Llama-3.1-8B"}) == "model: meta-llama/Llama-3.1-8B\n"
 
 
 def test_json_has_finite_numbers_only() -> None:

@@ -16,13 +16,12 @@ def as_json(value: object) -> str:
     return json.dumps(value, indent=2, allow_nan=False) + "\n"
 
 
-def as_yaml(mapping: Mapping[str, object], heading: str = "") -> str:
+def as_yaml(mapping: Mapping[str, object]) -> str:
     """Write a mapping as YAML: block style, text quoted as JSON has it wherever a reader could mistake it.
 
     Every value is None, a bool, a number, text, or a list or mapping of such.
     """
-    lines = [f"# {heading}"] if heading else []
-    return "\n".join([*lines, *_mapping(mapping, "")]) + "\n"
+    return "\n".join(_mapping(mapping, "")) + "\n"
 
 
 def _mapping(mapping: Mapping[str, object], indent: str) -> Iterator[str]:
