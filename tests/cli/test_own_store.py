@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import Outcome
 
-from llmfeas.catalog.measured import usable
+from llmfeas.catalog.overlay_file import usable
 from llmfeas.catalog.places import MEASURED_FILE, user_folder
 
 Run = Callable[..., Outcome]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import llmfeas
-from llmfeas.memory.timeline import MOST_MOMENTS, step_timeline
-from llmfeas.memory.training import training_memory
+from llmfeas.memory.training import MOST_MOMENTS, step_timeline, training_memory
 
 ASKS = {
     "dense": {"model": "gpt2-xl", "device": "rtx-4070ti", "task": "pretrain"},

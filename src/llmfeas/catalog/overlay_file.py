@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DataError, did_you_mean
 from ..record import dataclass
 from ..text import printable
+from .efficiency import Own
+from .places import MEASURED_FILE, user_folder
 from .records import EntryKind
 from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS
+from .types import beyond_limits
 
 if TYPE_CHECKING:
     from .document import Document
@@ -123,3 +126,38 @@ def _check_name(document: Document, place: tuple[str | int, ...], name: str) -> 
 def bad(document: Document, place: tuple[str | int, ...], text: str, hint: str, near: Sequence[str] = ()) -> DataError:
     """The error of what stands at a place in a document."""
     return DataError("bad-data", f"{document.where(place)}: {text}", hint, near)
+
+
+HINT = "It is left out. Mend it, or remove it and add the measurements again."
+
+
+def usable(paths: Iterable[Path]) -> tuple[list[Path], list[DataError]]:
+    """Overlays without a file of own measurements that cannot be used, and what is wrong with that."""
+    good, errors = [], []
+    own = user_folder() / MEASURED_FILE
+    for path in paths:
+        fault = _fault(path) if path == own else None
+        if fault is None:
+            good.append(path)
+        else:
+            errors.append(fault)
+    return good, errors
+
+
+def _fault(path: Path) -> DataError | None:
+    """What is wrong with a file of own measurements; None where nothing is."""
+    try:
+        overlay = read_overlay(path)
+        calibration = (overlay.data.get("efficiency") or {}).get("calibration") or {}
+        entries = [entry for kinds in calibration.values() for each in kinds.values() for entry in each.values()]
+        wrong = [text for entry in entries for text in _wrong(entry)]
+    except DataError as error:
+        return DataError(error.code, error.message, HINT)
+    except (TypeError, AttributeError, ValueError) as error:
+        wrong = [f"does not fit ({printable(error, 80)})"]
+    return DataError("bad-data", f"{printable(path, 120)}: calibration: {wrong[0]}", HINT) if wrong else None
+
+
+def _wrong(entry: dict[str, object]) -> list[str]:
+    odd = [name for name, value in entry.items() if not isinstance(value, int | float)]
+    return [f"{printable(odd[0], 40)} must be a number"] if odd else list(beyond_limits(Own(**entry)))  # type: ignore[arg-type]

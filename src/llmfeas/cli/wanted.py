@@ -28,7 +28,7 @@ def on_catalog(values: dict[str, Any]) -> Iterator[None]:
     files, alone = values.pop("catalog_files", ()), values.pop("no_user_catalog", False)
     paths = overlay_paths(files, user=not alone)
     if any(path.name == MEASURED_FILE for path in paths):
-        from ..catalog.measured import usable
+        from ..catalog.overlay_file import usable
 
         paths, errors = usable(paths)
         for error in errors:

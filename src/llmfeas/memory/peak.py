@@ -20,10 +20,9 @@ from .models_beside import models_beside
 from .rollouts import beside_training, fullest, writer_refuses
 from .runtime import anywhere, on_device, overhead_of, own_memory, runtime_memory
 from .serving_room import ServingRoom, served_memory
-from .stacks import stack_notes, wide_notes
 from .training import TensorMemory, training_memory
 from .usable import usable_bytes
-from .written import refused_notes, written_notes
+from .written import refused_notes, stack_notes, wide_notes, written_notes
 
 COMPONENTS = (
     "weights_bytes",

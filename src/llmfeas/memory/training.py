@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..autograd.storage import numeric_sizes
 from ..catalog.architecture import Architecture
 from ..catalog.implementation import Implementation
 from ..findings import cached_across_devices
@@ -11,8 +12,9 @@ from ..model.build import build
 from ..model.setup import Recipe, Setup
 from ..record import dataclass, field, replace
 from ..scenario import Scenario
-from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState
+from ..walk.candidates import MomentLines, Peak, PeakCandidates, RankState, candidate_at
 from ..walk.fold import peak_candidates
+from ..walk.step import walked_step
 from ..workload.kernels import (
     has_host,
     kernels_of,
@@ -282,3 +284,20 @@ def _doubted_objective(scenario: Scenario, recipe: Recipe) -> str:
     if replace(known.under(program, kernels_of(scenario)), loss=public.loss) != public:
         return f"no step with the {scenario.loss} loss was measured under this engine; those of public code were"
     return ""
+
+
+MOST_MOMENTS = 150
+"""Moments of a timeline; of more, neighbours are told by the fullest among them."""
+
+
+def step_timeline(scenario: Scenario) -> tuple[Peak, ...]:
+    """The local maxima of a step in their order, and the optimizer's step; the fullest is the peak of `memory`."""
+    rank = fullest_rank(scenario)
+    batch, length = -(-scenario.sequences_together // rank.parts), scenario.rank_tokens
+    marks = walked_step(rank.setup, numeric_sizes(batch, length)).marks
+    levels = [candidate_at(level, moment) for level, moment, _ in marks]
+    found = [rank.moments.filled(level, batch, length, rank.held) for level in levels]
+    stride = -(-len(found) // MOST_MOMENTS)
+    shown = [max(found[at : at + stride], key=lambda peak: peak.bytes) for at in range(0, len(found), stride)]
+    end = rank.moments.filled(rank.moments.end, batch, length, rank.held)
+    return (*shown, end)

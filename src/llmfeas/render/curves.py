@@ -9,7 +9,7 @@ from ..catalog.store import Catalog
 from ..feasibility.result import Estimate
 from ..memory.peak import COMPONENTS as PARTS
 from ..memory.peak import Memory
-from ..memory.timeline import step_timeline
+from ..memory.training import step_timeline
 from ..planning.curves import memory_over_length, speed_over_batch
 from ..ranges import Range
 from ..timing.inference import InferenceTime
