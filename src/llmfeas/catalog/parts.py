@@ -205,8 +205,10 @@ class SourceEncoder(Strict):
         """Its layers in order: how many beside each other, whether they see a window, and what follows."""
         near, step = self.window > 0, self.whole_every if self.window else self.expert_step
         turns, rest = divmod(self.layers, step) if step else (0, self.layers)
-        last = (1, near and not self.whole_every, "experts" if self.expert_step else "dense")
-        found = ((step - 1, near, "dense"), last) * turns + ((rest, near, "dense"),)
+        routed: Literal["dense", "experts"] = "experts" if self.expert_step else "dense"
+        dense: Literal["dense"] = "dense"
+        turn = (step - 1, near, dense), (1, near and not self.whole_every, routed)
+        found = turn * turns + ((rest, near, dense),)
         return tuple(run for run in found if run[0])
 
     def widths(self, hidden: int, heads: int, kv_heads: int, head_dim: int, ffn: int | None) -> dict[str, Any]:
