@@ -287,9 +287,7 @@ class Architecture(Strict):
             source = self.source
             rows = source.learned_positions or self.learned_positions
             beside = source.beside or self.layer_kinds[-1].beside
-            runs = (
-                LayerKind(times=n, windowed=near, feed_forward=kind, beside=beside) for n, near, kind in source.runs
-            )
+            runs = (LayerKind(times=n, windowed=near, feed_forward=fed, beside=beside) for n, near, fed in source.runs)
             cached = replace(
                 self,
                 encoder=True,

@@ -135,10 +135,6 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told
     repositories = {name: min(keys) for name, keys in published.items() if len(keys) == 1}
     written = dict(entries)
     seeing = frozenset(key for key, entry in entries if _sees(entry, written))
-    having: dict[str, list[int]] = {}
-    for index, (name, _) in enumerate(names):
-        for word in filter(str.isalpha, {*name.needed, *name.optional}):
-            having.setdefault(word, []).append(index)
     return ModelIndex(
         tuple(names),
         defaults,
@@ -149,8 +145,17 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told
         repositories,
         frozenset(owners),
         seeing,
-        {word: tuple(indices) for word, indices in having.items()},
+        _having(names),
     )
+
+
+def _having(names: Iterable[tuple[TypedName, str]]) -> Mapping[str, tuple[int, ...]]:
+    """Which names have a word of letters."""
+    having: dict[str, list[int]] = {}
+    for index, (name, _) in enumerate(names):
+        for word in filter(str.isalpha, {*name.needed, *name.optional}):
+            having.setdefault(word, []).append(index)
+    return {word: tuple(indices) for word, indices in having.items()}
 
 
 def _sees(entry: Mapping[str, Any], written: Mapping[str, Mapping[str, Any]]) -> bool:
