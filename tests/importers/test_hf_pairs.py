@@ -37,7 +37,20 @@ def kind(row: dict[str, Any]) -> str:
 def test_every_type_is_counted() -> None:
     pairs = {kind for kind in table()["families"] if (record := family(kind)) and record.encoder_decoder}
     counted_with_encoders = {"cohere_asr", "canary_decoder", "moonshine"}  # tower_counts.json: parameters alone
-    assert pairs - counted_with_encoders == {kind(row) for row in DATA["types"]}
+    assert pairs - counted_with_encoders == {kind(row) for row in (*DATA["types"], *DATA["counted"])}
+
+
+@pytest.mark.parametrize("row", DATA["counted"], ids=kind)
+def test_parameters_equal_those_of_the_class(tmp_path: Path, row: dict[str, Any]) -> None:
+    assert parameters(read(tmp_path, row["config"])).total == row["parameters"]
+
+
+def test_experts_of_an_encoder_are_held_and_few_of_them_run(models: dict[str, Model]) -> None:
+    few, many = (models[key].architecture for key in ("switch-base-8", "switch-base-128"))
+    assert few.reader is not None
+    assert many.reader is not None
+    assert parameters(many.reader).total > 10 * parameters(few.reader).total
+    assert parameters(many.reader).active - parameters(few.reader).active == 6 * 120 * 768  # the routers alone
 
 
 @pytest.mark.parametrize("row", DATA["types"], ids=kind)

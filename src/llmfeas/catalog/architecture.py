@@ -287,12 +287,12 @@ class Architecture(Strict):
             source = self.source
             rows = source.learned_positions or self.learned_positions
             beside = source.beside or self.layer_kinds[-1].beside
-            runs = tuple(LayerKind(times=times, windowed=windowed, beside=beside) for times, windowed in source.runs)
+            runs = (LayerKind(times=n, windowed=near, feed_forward=fed, beside=beside) for n, near, fed in source.runs)
             cached = replace(
                 self,
                 encoder=True,
                 layers=source.layers,
-                layer_runs=runs,
+                layer_runs=tuple(runs),
                 **source.widths(self.hidden, self.heads, self.kv_heads, self.head_dim, self.ffn),
                 positions="learned" if rows else self.positions,
                 learned_positions=rows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from ..record import dataclass, replace
 from .types import Count, CountOrZero, Few, Fraction, Layers, Positive, Strict
@@ -197,14 +197,18 @@ class SourceEncoder(Strict):
     decoder's token table."""
     still: bool = False
     """Both tables of positions are waves, held and not trained; that of an encoder of sound is anyway."""
+    expert_step: CountOrZero = 0
+    """Every so manyth of its layers holds experts, as many and as wide as the decoder's; 0: none does."""
 
     @property
-    def runs(self) -> tuple[tuple[int, bool], ...]:
-        """Its layers in order: how many beside each other, and whether they see a window."""
-        if not self.window or not self.whole_every:
-            return ((self.layers, self.window > 0),)
-        turns, rest = divmod(self.layers, self.whole_every)
-        found = ((self.whole_every - 1, True), (1, False)) * turns + ((rest, True),)
+    def runs(self) -> tuple[tuple[int, bool, Literal["dense", "experts"]], ...]:
+        """Its layers in order: how many beside each other, whether they see a window, and what follows."""
+        near, step = self.window > 0, self.whole_every if self.window else self.expert_step
+        turns, rest = divmod(self.layers, step) if step else (0, self.layers)
+        routed: Literal["dense", "experts"] = "experts" if self.expert_step else "dense"
+        dense: Literal["dense"] = "dense"
+        turn = (step - 1, near, dense), (1, near and not self.whole_every, routed)
+        found = turn * turns + ((rest, near, dense),)
         return tuple(run for run in found if run[0])
 
     def widths(self, hidden: int, heads: int, kv_heads: int, head_dim: int, ffn: int | None) -> dict[str, Any]:

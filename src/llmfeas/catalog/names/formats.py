@@ -49,6 +49,7 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"fp8(?:-(?:dynamic|static|block|pertensor|static-pertensor|kv))*", "fp8"),
     (r"(?:mlx-)?(\d)bit-(?:gs|g)(32|16)", r"mlx-\1bit-g\2"),
     (r"(?:mlx-)?(\d)bit(?:-mlx)?(?:-dwq)?(?:-v\d)?", r"mlx-\1bit"),
+    (r"exl([23])[-_ ](\d)bpw", r"exl\1-\2.0bpw"),
     (r"exl3[-_ ](\d\.\d+)bpw(?:-h\d)?|(\d\.\d+)bpw(?:-h\d)?[-_]exl3", r"exl3-\1\2bpw"),
     (r"(\d\.\d+)bpw(?:-h\d)?(?:-exl2)?|exl2[-_ ](\d\.\d+)bpw(?:-h\d)?", r"exl2-\1\2bpw"),
     (r"exl([23])", r"exl\1-4.0bpw"),
@@ -62,7 +63,7 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
 _EACH: Final = "|".join(f"(?P<f{place}>{pattern})" for place, (pattern, _) in enumerate(_SPELLINGS))
 _ANY: Final = re.compile(f"(?<![a-z0-9])(?:{_EACH})(?![a-z0-9])")
 _FURTHER: Final = re.compile(
-    r"(?<![a-z0-9])(?:nvfp4|mxfp4|attnfp8|fp8(?:ple)?|plefp8|w4a(?:16|4)|fp16|bf16|[48]bit|q8|int8(?:mix)?|gs?(?:64|128)|gb10|kvfp8|scale-uint8|ptpc|a?sq|smashed)(?![a-z0-9])"
+    r"(?<![a-z0-9])(?:nvfp4|mxfp4|attnfp8|fp8(?:ple)?|plefp8|w4a(?:16|4)|fp16|bf16|[48]bit|q8|int8(?:mix)?|gs?(?:32|64|128)|gb10|kvfp8|scale-uint8|ptpc|a?sq|smashed|mlx-vlm)(?![a-z0-9])"
 )
 """What names say beside a format: of other tensors, of the same once more, of the machine that it was made for."""
 _VAGUE: Final = ("none", "int4", "int8")
@@ -85,7 +86,8 @@ def without_format(name: str) -> tuple[str, str]:
     pattern, wanted = _SPELLINGS[index]
     match = re.fullmatch(pattern, found[0])
     assert match is not None
-    rest = f"{spelled[: found.start()]} {_FURTHER.sub(' ', _AGAIN.sub(' ', spelled[found.end() :], 1))}"
+    before = spelled[: found.start()].removesuffix("mlx-vlm-")
+    rest = f"{before} {_FURTHER.sub(' ', _AGAIN.sub(' ', spelled[found.end() :], 1))}"
     return rest, match.expand(wanted)
 
 

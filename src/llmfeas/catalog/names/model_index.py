@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ...record import dataclass
+from ...record import dataclass, replace
 from .models import (
     DISTILLED,
     GENERIC,
     OTHER,
     PART,
     SAME,
+    SIGHT,
     TypedName,
     Words,
     dates,
@@ -52,6 +53,8 @@ class ModelIndex:
     """The ids of repositories' names without their owners, of those that one model has."""
     owners: frozenset[str]
     """Whose repositories are known."""
+    seeing: frozenset[str]
+    """The ids of models with an encoder of images whose own entry says so."""
     having: Mapping[str, tuple[int, ...]]
     """Which names have a word of letters."""
 
@@ -106,6 +109,7 @@ def _taken_apart(name: str, told: Told) -> TypedName:
 
 def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told = NOTHING) -> ModelIndex:
     """Take apart what models are called: ids, names, aliases."""
+    entries = tuple(entries)
     names: dict[tuple[TypedName, str], None] = {}
     defaults: dict[Words, str] = {}
     tags: dict[Words, str] = {}
@@ -129,10 +133,8 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told
     families = frozenset(tuple(word for word in name.needed if not is_size(word)) for name, _ in names)
     vocabulary = SAME | GENERIC | OTHER | {word for name, _ in names for word in (*name.needed, *name.optional)}
     repositories = {name: min(keys) for name, keys in published.items() if len(keys) == 1}
-    having: dict[str, list[int]] = {}
-    for index, (name, _) in enumerate(names):
-        for word in filter(str.isalpha, {*name.needed, *name.optional}):
-            having.setdefault(word, []).append(index)
+    written = dict(entries)
+    seeing = frozenset(key for key, entry in entries if _sees(entry, written))
     return ModelIndex(
         tuple(names),
         defaults,
@@ -142,8 +144,27 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told
         vocabulary,
         repositories,
         frozenset(owners),
-        {word: tuple(indices) for word, indices in having.items()},
+        seeing,
+        _having(names),
     )
+
+
+def _having(names: Iterable[tuple[TypedName, str]]) -> Mapping[str, tuple[int, ...]]:
+    """Which names have a word of letters."""
+    having: dict[str, list[int]] = {}
+    for index, (name, _) in enumerate(names):
+        for word in filter(str.isalpha, {*name.needed, *name.optional}):
+            having.setdefault(word, []).append(index)
+    return {word: tuple(indices) for word, indices in having.items()}
+
+
+def _sees(entry: Mapping[str, Any], written: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether an entry, or the one that it is like, says what an image makes in it."""
+    for _ in range(len(written)):
+        if entry.get("image_tokens") is not None or "like" not in entry:
+            break
+        entry = written.get(str(entry["like"]), {})
+    return bool(entry.get("image_tokens"))
 
 
 def adds_version(index: ModelIndex, key: str, asked: TypedName) -> bool:
@@ -190,8 +211,11 @@ def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, 
     if not any(word.isalpha() for word in asked.needed) or len("".join(asked.needed)) == 1:
         return near
     of: dict[bool, set[str]] = {False: set(), True: set()}
-    for name, key in index.candidates(asked):
-        far = distance(asked, name, effective=effective, count=index.counts.get(key, 0.0))
+    blind = tuple(word for word in asked.needed if word not in SIGHT)
+    plain = replace(asked, needed=blind) if asked.sizes and any(map(str.isalpha, blind)) else asked
+    for name, key in index.candidates(plain):
+        said = asked if key not in index.seeing or SIGHT & set(name.needed) else plain
+        far = distance(said, name, effective=effective, count=index.counts.get(key, 0.0))
         if far is None:
             continue
         if key not in near or far < near[key][0]:

@@ -48,6 +48,8 @@ _SAME_WORDS: Final = """
     cohere coherelabs"""
 SAME: Final = frozenset(_SAME_WORDS.split())
 """Words that say how a model was tuned, packed or by whom; they change none of its sizes."""
+_FREED: Final = frozenset(("abliterated", "heretic", "derestricted", "decensored", "uncensored", "obliterated"))
+"""Those of them that a number behind counts the tries of: `heretic-2`."""
 _GENERIC_WORDS: Final = """large small mini base medium xl tiny flash air pro max plus nano super ultra micro
     turbo lite"""
 GENERIC: Final = frozenset(_GENERIC_WORDS.split())
@@ -63,6 +65,8 @@ _WITH_MORE: Final = (
     "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech voice image video internvl ovis ultravox"
     " llava"
 )
+SIGHT: Final = frozenset(("vl", "vlm", "vision"))
+"""Words that say nothing of a model that sees anyway: `Qwen3.8-27B-MXFP4-VL`."""
 _DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant pard"
 _CUT: Final = "reap ream thrift pruned loop"
 _MADE_OF: Final = "t"
@@ -162,15 +166,16 @@ def _parted(words: Iterable[str]) -> tuple[Words, Words]:
     """The words that a model must have, and those that it may have."""
     needed: list[str] = []
     optional: list[str] = []
-    sized = False
+    sized, before = False, ""
     for word in words:
         revision = word[0] == "v" and _NUMBER.fullmatch(word) and sized
+        again = word.isdigit() and before in _FREED and bool(needed)
         month = word.isdigit() and len(word) == 2 and word[0] in "01" and bool(needed) and word.startswith("0")
-        if word in SAME or is_context(word) or revision or month or _DATE.fullmatch(word):
+        if word in SAME or is_context(word) or revision or month or again or _DATE.fullmatch(word):
             optional.append(word)
         else:
             needed.append(word)
-        sized = sized or is_size(word) or bool(_DATE.fullmatch(word))
+        sized, before = sized or is_size(word) or bool(_DATE.fullmatch(word)), word
     return (tuple(needed), tuple(optional)) if needed else (tuple(optional), ())
 
 

@@ -36,6 +36,24 @@ def t5(config: Config, parts: Parts, *, each_layer: bool = False) -> Parts:
 
 
 @reader
+def expert_source(config: Config, parts: Parts) -> Parts:
+    """Read an encoder of which every so manyth layer holds experts, as the decoder's does (Switch, NLLB-MoE)."""
+    return {"source": replace(parts["source"], expert_step=config.count("encoder_sparse_step", "layers"))}
+
+
+@reader
+def near_source(config: Config, parts: Parts) -> Parts:
+    """Read LongT5's encoder: a window on both sides; with sums of the rest, a norm of them in each layer and a second
+    table of distances, of which half is counted in either stack.
+    """
+    source = replace(parts["source"], window=2 * config.count("local_radius", "tokens"))
+    if config.text("encoder_attention_type") == "local":
+        return {"source": source}
+    tables = parts["side"].vectors * 3 // 2
+    return {"source": replace(source, beside=SideWeights(vectors=parts["hidden"])), "side": SideWeights(vectors=tables)}
+
+
+@reader
 def bart(config: Config, parts: Parts, *, still: bool = False, sound: bool = False) -> Parts:
     """Read BART's spelling, in which encoder and decoder have sizes of their own.
 
