@@ -125,7 +125,7 @@ def soft_maximum(first: float, second: float, sharp: float) -> float:
     """What two take that work side by side, `(a^n + b^n)^(1/n)`: a little more than the longer."""
     if isinstance(first, NamedNumber) and not isinstance(sharp, NamedNumber):
         sharp = NamedNumber(sharp, formula_of(sharp))
-    seconds: float = (first**sharp + second**sharp) ** (1 / sharp)
+    seconds: float = (first**sharp + second**sharp) ** (1 / sharp) if second else first
     return seconds
 
 

@@ -445,6 +445,17 @@ def test_the_fullest_rank_sets_the_pace_where_nobody_balances() -> None:
     assert part_seconds("routing", engine="megatron", **alone) == part_seconds("routing", engine="nemo-tuned", **alone)
 
 
+def test_a_step_as_one_graph_launches_nothing_and_moves_less_for_experts() -> None:
+    ask = {"task": "pretrain", "num_devices": 8, "ep": 8, "tp": 1, "pp": 1, "checkpointing": "none", "global_batch": 64}
+    launched, graphed = (
+        {name: part_seconds(name, engine=engine, **ask) for name in ("host", "routing", "matrix", "expert_parallel")}
+        for engine in ("nemo-tuned", "nemo-graphs")
+    )
+    assert launched["host"] > graphed["host"] == 0
+    assert launched["routing"] > graphed["routing"] > 0
+    assert all(launched[name] == graphed[name] for name in ("matrix", "expert_parallel"))
+
+
 def test_attention_of_the_device_s_maker_is_not_behind_new_hardware() -> None:
     ask = {"model": "llama-3.1-8b", "device": "b200", "checkpointing": "none", "seq_len": 8192}
     own, public = (part_seconds("attention", engine=engine, **ask) for engine in ("nemo", "unsloth"))

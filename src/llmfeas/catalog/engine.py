@@ -141,8 +141,7 @@ class TrainingTraits(Strict):
     adapted_layers: Count | None = None
     """Last layers that get adapters where nobody says; None: all."""
     input_gradients: bool = True
-    """Where layers are run again, the input of the first one gets a gradient, so that backward runs through layers
-    below all adapters too."""
+    """Where layers are run again, the first one's input gets a gradient: backward runs below all adapters too."""
     drives: bool = False
     """It lays states and weights on drives (ZeRO-Infinity)."""
     answers_beside: bool = False
@@ -171,6 +170,8 @@ class TrainingTraits(Strict):
     style: Style
     launches_eagerly: bool | None = None
     """Its layers run in Python, operator by operator, whatever kernels it brings; None: plain frameworks' do."""
+    graphs: bool = False
+    """A step is one graph that the host starts, and what lies between the products of experts runs inside of them."""
     sends_once: bool = False
     """A token crosses to another node once, whatever experts it meets there, and is handed on (DeepEP)."""
     balanced: bool = False

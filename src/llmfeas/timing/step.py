@@ -59,6 +59,8 @@ def host_seconds(scenario: Scenario, work: Work) -> float:
 
     Experts that run one after the other each cost some more, whatever they compute.
     """
+    if scenario.engine_record.training.graphs:
+        return 0.0
     value, host = scenario.tables.efficiency.value, host_rates(scenario)
     factor = value("training.host.sharded") if scenario.zero >= 3 and scenario.shards > 1 and host.eager else 1.0
     if scenario.engine_record.training.scheme.bucket and not scenario.trains_adapters:

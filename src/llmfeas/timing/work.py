@@ -6,6 +6,8 @@ from functools import lru_cache
 
 from ..autograd.loss import parts_of
 from ..catalog.device import is_mixed
+from ..catalog.engine import TrainingTraits
+from ..catalog.implementation import Implementation
 from ..derivation import Say
 from ..findings import cached_across_devices
 from ..model.sums import Sums, architecture_sums, trained_sums
@@ -193,13 +195,20 @@ def _work_of(scenario: Scenario, _spread: bool) -> Work:
         uneven=scenario.ep > 1 and not engine.balanced,
         score_bytes=score_bytes(scenario),
         expert_calls=_expert_calls(scenario, sums, adapted) if looped else 0.0,
-        inside_moves=CLAMPED_MOVES if traits is not None and traits.gate_up == "clamped" else 2.0,
+        inside_moves=_inside_moves(engine, traits),
         wide_experts=sums.experts > 0 and widens_experts(scenario),
         broadcast=sums.broadcast_width if sums_products(scenario) else 0.0,
         wide_heads=wide_heads(scenario),
         recurrent_flop=0.0 if loops_over_sequences(scenario) or not sums.recurrent_layers else sums.linear_flop,
         turns=_turns(scenario, sums),
     )
+
+
+def _inside_moves(engine: TrainingTraits, traits: Implementation | None) -> float:
+    """Times that what lies between the products of an expert is moved in a pass."""
+    if engine.graphs:
+        return 0.0
+    return CLAMPED_MOVES if traits is not None and traits.gate_up == "clamped" else 2.0
 
 
 def _takes_norms(scenario: Scenario) -> bool:

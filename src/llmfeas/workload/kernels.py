@@ -62,6 +62,7 @@ def _pace_of(engine: Engine, scenario: Scenario) -> tuple[object, ...]:
             traits.style,
             traits.launches_eagerly,
             traits.balanced,
+            traits.graphs,
             scheme.weight,
             bool(scheme.bucket),
         ),
