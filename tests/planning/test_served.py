@@ -76,7 +76,7 @@ def test_requests_that_end_pile_up_on_no_count_of_devices() -> None:
 
 
 def test_copies_of_requests_at_once_are_named_in_the_layout() -> None:
-    asked = {"model": "llama-3.1-70b", "device": "h100-sxm", "task": "inference", "concurrency": 4000}
+    asked = {"model": "llama-3.1-70b", "device": "h100-sxm", "task": "inference", "concurrency": 4000, "tp": 4, "pp": 1}
     layout = solved("min-devices", asked, catalog()).answer
     assert isinstance(layout["layout"], dict)
     dp, tp, pp = (layout["layout"][name] for name in ("dp", "tp", "pp"))
