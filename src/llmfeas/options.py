@@ -277,7 +277,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("prefix_hit", SERVING, "Share of each prompt that is found in the cache.",
            "0", INFERENCE, kind="fraction", minimum=0, maximum=1),
     Option("cache_held", SERVING, "Of a server's cache, what each request holds: its whole context, or what it wrote.",
-           "written where --prompt and --output are given, else whole", INFERENCE, kind="text",
+           "written; whole where --context is more than prompt and answer", INFERENCE, kind="text",
            choices=("whole", "written"), added=True),
     Option("disaggregate", SERVING, "Prompts and answers on devices of their own, such as 2:6.",
            "the same devices do both", INFERENCE, kind="text", metavar="PROMPTS:ANSWERS"),

@@ -142,7 +142,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ),
     # what runs at a desk is no way for many users, and another engine says which format it takes
     (
-        "estimate -m llama-3.1-8b -d rtx-4090 -t inference --concurrency 32",
+        "estimate -m llama-3.1-8b -d rtx-4090 -t inference --concurrency 32 --context 4096",
         0,
         ("✗ does not fit", "--kv-dtype fp8 ✓", "little loss of quality; fp8 weights", "not llama.cpp instead"),
     ),

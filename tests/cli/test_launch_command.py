@@ -87,7 +87,8 @@ def test_a_plan_is_launched_from_stdin(run: Run, stdin: Callable[[str], None]) -
 @pytest.mark.parametrize(
     ("asked", "taken"),
     [
-        (("-m", "llama-3-8b", "-d", "rtx-4090", "-t", "finetune"), "deepspeed"),
+        (("-m", "llama-3-8b", "-d", "rtx-4090", "-t", "finetune", "--keep", "task"), "deepspeed"),
+        (("-m", "llama-3.1-8b", "-d", "rtx-4070ti", "-t", "finetune"), "unsloth"),
         (("-m", "qwen3-32b", "-d", "rtx-4090", "-t", "dpo"), "trl"),
         (("-m", "qwen3-0.6b", "-d", "macbook air m2 16gb", "-t", "finetune"), "mlx-lm"),
     ],

@@ -65,6 +65,24 @@ def test_the_fewest_devices_keep_up_and_a_copy_less_does_not() -> None:
     assert status(**TARGETS, **copies, rate=60, num_devices=fewer) == "infeasible"
 
 
+def test_requests_that_end_pile_up_on_no_count_of_devices() -> None:
+    """A benchmark of so many requests ends on one copy, whatever the rate; targets want more of them."""
+    asked = {"model": "qwen2.5-7b", "device": "l4", "task": "inference", "requests": 400, "rate": 60}
+    one = solved("min-devices", asked, catalog())
+    assert one.answer["num_devices"] == 1 and one.at is not None and one.at.verdict.status == "feasible"
+    several = solved("min-devices", {**asked, "ttft": 1.0}, catalog())
+    assert int(str(several.answer["num_devices"])) > 1
+    assert several.beyond is not None and several.beyond["status"] == "infeasible"
+
+
+def test_copies_of_requests_at_once_are_named_in_the_layout() -> None:
+    asked = {"model": "llama-3.1-70b", "device": "h100-sxm", "task": "inference", "concurrency": 4000, "tp": 4, "pp": 1}
+    layout = solved("min-devices", asked, catalog()).answer
+    assert isinstance(layout["layout"], dict)
+    dp, tp, pp = (layout["layout"][name] for name in ("dp", "tp", "pp"))
+    assert dp > 1 and dp * tp * pp == layout["num_devices"]
+
+
 def test_a_server_takes_fewer_bits_only_for_fewer_devices() -> None:
     asked = {**SERVED, **TARGETS, "rate": 60}
     open_, said = (solved("min-devices", {**asked, **more}, catalog()) for more in ({}, {"quant": "none"}))

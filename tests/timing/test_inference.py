@@ -324,3 +324,13 @@ def test_packed_weights_are_multiplied_in_eight_bits_where_vectors_do_so() -> No
 def test_more_cores_wait_longer_for_each_other() -> None:
     few, many = (written_by("epyc-9554", cores=cores) for cores in (16, 192))
     assert many < 0.9 * few
+
+
+def test_answers_of_one_token_take_time_under_a_load() -> None:
+    """Nothing is decoded: how long prompts take is asked between none and the length that they have."""
+    asked = {"task": "inference", "prompt": 0, "output": 1, "context": 256, "concurrency": 16, "rate": 0.5}
+    for device, engine in (("core-i7-14700hx", "transformers"), ("h100-sxm", "vllm")):
+        found = served_load(
+            resolution({"model": "laguna-m.1", "device": device, "engine": engine, **asked}, catalog()).scenario
+        )
+        assert found.largest_requests_per_second.expected > 0.0

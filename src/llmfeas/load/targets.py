@@ -12,6 +12,7 @@ from ..record import dataclass, replace
 from .batch import Batch
 from .figures import Load
 from .requests import Arrivals, Lengths
+from .serve import load as served
 from .server import Server
 from .steady import FULL, steady
 
@@ -122,6 +123,8 @@ def least_replicas(server: Server, lengths: Lengths, arrivals: Arrivals, targets
     batch = Batch(replace(server, replicas=1), lengths)
     if targets.missed(steady(batch, Arrivals(users=1.0))):
         return None
+    if arrivals.requests is not None:
+        return 1  # they end, however they pile up
     most = batch.most
     if targets.tpot_seconds is not None and batch.steps:
         step = targets.tpot_seconds * server.speculation.made
@@ -135,6 +138,8 @@ def least_replicas(server: Server, lengths: Lengths, arrivals: Arrivals, targets
 
 def least_rate(arrivals: Arrivals, lengths: Lengths, targets: Targets) -> float:
     """Requests a second that are finished at least where the targets are kept; 0 where they bound none."""
+    if arrivals.requests is not None:
+        return 0.0
     if arrivals.rate or targets.ttft_seconds is None or targets.tpot_seconds is None:
         return arrivals.rate
     return TYPICAL * arrivals.users / (targets.ttft_seconds + lengths.output * targets.tpot_seconds)
@@ -149,10 +154,10 @@ def fewest_replicas(
     """
 
     def at(replicas: int) -> Load:
-        return steady(Batch(replace(server, replicas=replicas), lengths), arrivals)
+        return served(Batch(replace(server, replicas=replicas), lengths), arrivals)
 
-    def holds(load: Load) -> bool:
-        return load.stable and not targets.missed(load)
+    def holds(found: Load) -> bool:
+        return (found.stable or arrivals.requests is not None) and not targets.missed(found)
 
     low, high = min(least, most) - 1, min(least, most)
     good = at(high)

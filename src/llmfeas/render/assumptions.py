@@ -138,7 +138,7 @@ def _inference(value: Any) -> Iterator[str]:
     if value("prompt"):
         apart = value("context") and value("prompt") > value("context")  # only an encoder has room of its own
         yield f"an encoder that reads {value('prompt')} positions" if apart else f"prompt of {value('prompt')} tokens"
-    if value("rate") or value("requests"):
+    if value("rate") or value("requests") or (value("prompt") and (value("concurrency") or 1) > 1):
         yield f"answers of {value('output')} tokens"
     if value("disaggregate"):
         yield "prompts and answers apart, {} and {} devices".format(*value("disaggregate").split(":"))

@@ -41,8 +41,7 @@ def settle_lengths(draft: Draft, model: Model, engine: Engine) -> None:
     A value means the same whoever says it: a prompt makes a request, which fills its context; without one an answer is
     that of a short chat, however much room there is.
     """
-    lengths_said = draft.was_given("prompt") and draft.was_given("output")
-    draft.settle("cache_held", "written" if lengths_said else "whole", "derived")
+    draft.settle("cache_held", "whole", "derived")
     if not model.architecture.writes:
         _settle_reading(draft, model)
         return
@@ -52,6 +51,9 @@ def settle_lengths(draft: Draft, model: Model, engine: Engine) -> None:
     prompt = _settle_prompt(draft, model, shares=engine.serving.memory.pool is not None)
     output = _settle_output(draft, prompt, model)
     context = _settle_room(draft, prompt, output, model, _usual_context(draft, engine))
+    lengths_said = draft.was_given("prompt") and draft.was_given("output")
+    if lengths_said or (prompt and context <= prompt + output):  # more room than they take is meant to be filled
+        draft.settle("cache_held", "written", "derived")
     if prompt < context < prompt + output and draft.was_given("output") and draft.was_given("context"):
         wanted = f"--prompt {prompt} and --output-tokens {output}"
         draft.warn("answer-cut", f"{wanted} are more than --context {context}: answers are cut there")

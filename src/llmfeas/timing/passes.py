@@ -6,7 +6,7 @@ from ..findings import cached_across_batches
 from ..load.costs import mixed, sampled
 from ..load.server import StepSeconds
 from ..scenario import Scenario
-from ..workload.serving import answer_tokens, peers
+from ..workload.serving import answer_tokens, peers, prompt_of
 from .decode import decode_parts, passes_at_once
 from .prefill import read_parts, stage_gain
 from .serving_floor import least_decode_seconds, least_prompt_seconds
@@ -14,7 +14,7 @@ from .serving_floor import least_decode_seconds, least_prompt_seconds
 MOMENT = 1e-9
 """Seconds of a step that nothing stated bounds: all of it on a host whose bandwidth nobody knows."""
 TYPICAL_TOKENS = 1024.0
-"""Cached or attended tokens between which and none a step's time is taken as a straight line."""
+"""The longest piece of a prompt where nobody says how long prompts are."""
 
 
 @cached_across_batches
@@ -43,7 +43,8 @@ def step_seconds(scenario: Scenario, sequences: int, tokens: int) -> StepSeconds
 
 
 def _length(scenario: Scenario) -> float:
-    return float(scenario.prompt + answer_tokens(scenario)) or TYPICAL_TOKENS
+    """Tokens of a request, between which and none times are asked."""
+    return float(prompt_of(scenario) + answer_tokens(scenario))
 
 
 @cached_across_batches

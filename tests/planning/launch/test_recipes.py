@@ -450,6 +450,8 @@ def test_ollama_gets_weights_context_and_the_settings_of_its_server() -> None:
     launch = launched("ollama", **SERVED, **asked)
     lines = contents(launch)["Modelfile"].splitlines()[1:]
     assert lines == ["FROM ./llama-3-8b-Q4_K_M.gguf", "PARAMETER num_ctx 8192", "PARAMETER num_predict 100"]
+    chat = contents(launched("ollama", **SERVED, device="rtx-4090"))["Modelfile"]
+    assert "num_predict" not in chat, "an answer that is assumed is no limit"
     first = launch.command.splitlines()[0].split()
     assert {"OLLAMA_NUM_PARALLEL=4", "OLLAMA_CONTEXT_LENGTH=8192", "OLLAMA_KV_CACHE_TYPE=f16"} <= set(first)
 

@@ -34,7 +34,7 @@ def is_in_library(scenario: Scenario) -> bool:
 def modelfile(scenario: Scenario) -> str:
     """The weights and what each request gets."""
     lines = [f"FROM {source(scenario)}", f"PARAMETER num_ctx {scenario.context or 1}"]
-    if scenario.output:
+    if scenario.output and scenario.was_given("output"):  # what is assumed on average is no limit
         lines.append(f"PARAMETER num_predict {scenario.output}")
     if scenario.device.backend == "cpu" or scenario.gpu_layers is not None:
         lines.append(f"PARAMETER num_gpu {scenario.gpu_layers or 0}")

@@ -12,7 +12,7 @@ from ...feasibility.bounds import memory_lower_bound
 from ...feasibility.core import estimate, is_feasible
 from ...feasibility.result import Estimate
 from ...settle import before_layout, hardware_named, resolution
-from ...workload.serving import spills
+from ...workload.serving import replicas, spills
 from ..asked import unless_refused
 from .answer import (
     Answer,
@@ -162,7 +162,8 @@ def _fewest(request: Request, result: Estimate, node: int, usual: Estimate | Non
     scenario = result.scenario
     count = scenario.num_devices
     notes: tuple[str, ...] = ()
-    layout: dict[str, object] = {"dp": scenario.dp, **{name: getattr(scenario, name) for name in LAYOUT}}
+    copies = scenario.dp if scenario.is_training else replicas(scenario)
+    layout: dict[str, object] = {"dp": copies, **{name: getattr(scenario, name) for name in LAYOUT}}
     answer: dict[str, object] = {"num_devices": count, "layout": layout}
     theirs = resolution({**request, "num_devices": count}, catalog).scenario.engine
     if theirs != scenario.engine:

@@ -21,6 +21,8 @@ from .answer import Answer, Request, kept_up, may_run, outcome, works
 MEBIBYTE = 2**20
 ON_HOST = "the model does not fit on the device alone: what is more takes room from its layers, and speed with them"
 """Said where all answers leave something on the host."""
+CHANGE = "'llmfeas plan' names what would have to change"
+"""Said where no answer works."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def inverted(question: str, search: SearchedSetting, request: Request, catalog: 
     if value is None:
         edge = search.low if search.grows_harder else search.high
         limit = {search.setting: edge * search.unit, **outcome(request_at(edge), catalog)}
-        return Answer(question, {search.setting: None}, None, limit)
+        return Answer(question, {search.setting: None}, None, limit, (CHANGE,))
     step = value + (1 if search.grows_harder else -1)
     beyond: dict[str, object] | None = None
     if search.low <= step <= search.high:

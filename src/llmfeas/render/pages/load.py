@@ -26,7 +26,8 @@ def load_topics(inputs: Json, result: Json) -> list[Topic]:
 
 
 def _waits(inputs: Json, load: Json) -> Iterator[str]:
-    if not inputs.get("prompt", {}).get("value") and "prompt_tokens" in load:
+    said = any(inputs.get(name, {}).get("origin") == "given" for name in ("prompt", "output", "images"))
+    if not said and "prompt_tokens" in load:
         yield f"prompts of {load['prompt_tokens']} and answers of {load['answer_tokens']} tokens, as in a short chat"
     for name, what, key in (("ttft", "first token", "ttft_seconds"), ("tpot", "each token", "tpot_seconds")):
         half, most = load[key]["p50"], load[key]["p95"]
