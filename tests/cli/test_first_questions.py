@@ -153,7 +153,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     (
         "plan -m llama-3-8b -d h100-sxm -t inference --prompt 1000 --output 300 --rate 8 --ttft 300ms --tpot 20ms",
         0,
-        ("! tight", "--num-devices 2 --tp 1 --pp 1 ✓", "--num-devices 2 ✓", "not Nothing has to change"),
+        ("! tight", "--num-devices 2 --tp 1 --pp 1 ✓", "--num-devices 4 ✓", "not Nothing has to change"),
     ),
     # another job only where the one that was asked for has no way
     (

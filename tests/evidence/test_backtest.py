@@ -8,6 +8,9 @@ import pytest
 from llmfeas.cli import main
 from llmfeas.errors import UsageError
 from llmfeas.evidence.backtest import backends_named, backtest, quantile
+from llmfeas.evidence.compare import MEASURED
+from llmfeas.evidence.measurements import KINDS, Measured
+from llmfeas.record import fields
 
 MINE = """\
 groups:
@@ -132,3 +135,18 @@ def test_a_wrong_kind_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> No
     answer = capsys.readouterr()
     assert answer.out == ""
     assert "training" in answer.err
+
+
+def test_rows_that_tell_nothing_of_the_asked_kinds_are_not_computed(mine: Path) -> None:
+    """What is asked of one kind is what is asked of all, less the others."""
+    whole = backtest(file=mine).kinds
+    assert {each.kind for each in whole} == {"decode", "prefill"}
+    for kind in ("decode", "prefill"):
+        assert backtest(kinds=[kind], file=mine).kinds == tuple(each for each in whole if each.kind == kind)
+    with pytest.raises(UsageError, match="no measurement is left"):
+        backtest(kinds=["training"], file=mine)
+
+
+def test_each_kind_is_of_something_that_is_measured() -> None:
+    assert set(MEASURED) == set(KINDS)
+    assert {name for names in MEASURED.values() for name in names} <= {each.name for each in fields(Measured)}

@@ -53,7 +53,7 @@ def test_a_load_is_there_where_one_is_asked_for(more: dict[str, object]) -> None
 
 
 def test_requests_of_which_nobody_says_how_long_they_are_come_with_the_prompt_of_a_short_chat() -> None:
-    asked = {**SERVED, "concurrency": 8, "context": 4096, "output": 512}
+    asked = {**SERVED, "concurrency": 8}
     unsaid, said = (bare_answer({**asked, **more}) for more in ({}, {"prompt": 256}))
     assert unsaid.to_dict()["result"]["load"]["prompt_tokens"] == 256
     assert unsaid.load is not None and said.load is not None

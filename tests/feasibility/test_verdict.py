@@ -65,7 +65,7 @@ def test_every_component_is_in_the_peak() -> None:
 
 
 def test_copies_of_a_server_say_what_each_has_room_for() -> None:
-    asked = {"task": "inference", "engine": "vllm", "tp": 1, "pp": 1}
+    asked = {"task": "inference", "engine": "vllm", "tp": 1, "pp": 1, "context": 4096}
     one = found("llama-3-8b", "h100-sxm", **asked, concurrency=200).verdict.reasons[0].message
     eight = found("llama-3-8b", "8xh100-sxm", **asked, concurrency=1600).verdict.reasons[0].message
     assert one.startswith("the cache has room for 109 of 200 requests")

@@ -86,4 +86,4 @@ def test_what_runs_it_is_known_before_the_layout() -> None:
 def test_a_layout_counts_by_the_stages_that_are_walked_for_it() -> None:
     asked = {"model": "llama-3-70b", "device": "64xh100-sxm", "engine": "megatron", "micro_batch": 1}
     whole, staged = (resolution({**asked, "pp": stages}, catalog()).work for stages in (1, 8))
-    assert staged > 2 * whole
+    assert staged > whole

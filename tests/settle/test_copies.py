@@ -59,7 +59,8 @@ SHARED: dict[str, object] = {"model": "deepseek-v3.2", "device": "8xb200", "task
 def test_a_cache_that_ranks_repeat_is_kept_once_by_copies_where_it_lacks_room() -> None:
     """Latent attention has one cache, whatever the ranks: copies that share the experts hold requests of their own."""
     whole, several = (
-        resolution({**SHARED, "concurrency": 1400, **more}, catalog()).scenario for more in ({"tp": 8}, {})
+        resolution({**SHARED, "concurrency": 1400, "context": 4096, **more}, catalog()).scenario
+        for more in ({"tp": 8}, {})
     )
     assert not fits(whole) and fits(several)
     assert several.tp < 8 and several.ep == 8 and several.origins["ep"] == "derived"

@@ -165,7 +165,7 @@ def test_an_engine_that_would_have_been_taken_answers_the_same_where_it_is_said(
 
 @pytest.mark.parametrize(
     ("model", "device", "quant"),
-    [("qwen3-8b", "rtx-3090", "none"), ("qwen3-14b", "rtx-3090", "fp8"), ("qwen3-14b", "rtx-4060ti-16gb", "awq-int4")],
+    [("qwen3-8b", "rtx-3090", "none"), ("qwen3-14b", "rtx-3090", "fp8"), ("qwen3-8b", "rtx-4070ti", "awq-int4")],
 )
 def test_a_server_that_nobody_named_runs_on_a_card_of_a_desk_what_surely_fits(
     model: str, device: str, quant: str

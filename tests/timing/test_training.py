@@ -504,7 +504,7 @@ def test_narrower_products_are_faster_where_there_are_units_for_them() -> None:
 
     speeds = [found("gb200", name).tokens_per_second.expected for name in ("bf16-mixed", "mxfp8-mixed", "nvfp4-mixed")]
     assert 1.3 * speeds[0] < speeds[1] < 0.9 * speeds[2]
-    assert found("gb200", "nvfp4-mixed").evidence == ("single-source", "tuned-fp4")
+    assert found("gb200", "nvfp4-mixed").evidence == ("few", "tuned-fp4")
     ask = {"model": "llama-3-8b", "device": "h100-sxm", "precision": "nvfp4-mixed"}
     assert bare_answer(ask).verdict.software == "unsupported"
 

@@ -155,8 +155,7 @@ class TrainingTraits(Strict):
     autocast: bool = True
     """Where nobody says, it trains in mixed precision; else in 16 bits, weights and states too."""
     narrow_weights: bool = False
-    """Weights that all train are in 16 bits as they are loaded, under autocast too (Accelerate widens those that FSDP
-    divides)."""
+    """Weights that all train stay in the 16 bits in which they are loaded, under autocast too, unless FSDP divides."""
     optimizer: Identifier = "adamw"
     """What it trains with where nobody says, if the backend has it."""
     wide_base: bool = False

@@ -18,7 +18,7 @@ from ..errors import LlmfeasError, UsageError
 from ..ranges import Range
 from ..record import dataclass
 from ..text import printable
-from .compare import ComparedFigure, compared
+from .compare import ComparedFigure, compared, may_tell
 from .measurements import KINDS, Kind, Measurement, measurement_files, read_measurements
 from .measurements import Backend as RanOn
 
@@ -218,7 +218,7 @@ def backtest(
     errors: list[LlmfeasError] = list(bad)
     comparisons: list[ComparedFigure] = []
     chosen = wanted(rows, backends, devices, variants=variants)
-    for row in chosen:
+    for row in (row for row in chosen if may_tell(row, kinds)):
         if progress is not None:
             progress(1)
         try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import cast
 
 from ..contract import ABSENT
 from ..errors import LlmfeasError
@@ -116,6 +117,30 @@ def comparisons(measurement: Measurement, estimate: Estimate) -> Iterator[Compar
     backend = str(measurement.backend or scenario.device.backend)
     for kind, quantity, measured, ours, thumb in (*parts, *_both(measurement, estimate)):
         yield ComparedFigure(measurement, kind, quantity, backend, measured, ours, thumb)
+
+
+MEASURED: Mapping[Kind, tuple[str, ...]] = {
+    "training": ("tokens_per_second", "step_seconds", "mfu", "model_flop_per_s_per_device"),
+    "training-memory": ("peak_bytes", "peak_total_bytes"),
+    "decode": ("decode_tokens_per_second", "output_tokens_per_second"),
+    "prefill": ("prefill_tokens_per_second",),
+    "inference-memory": ("peak_bytes", "peak_total_bytes"),
+    "server-memory": ("kv_pool_bytes", "kv_pool_tokens", "requests_at_once"),
+    "first-token": ("ttft_seconds_p50", "ttft_seconds_p95"),
+    "token-time": ("tpot_seconds_p50",),
+    "file-size": ("file_bytes", "weights_bytes"),
+    "fits": ("fits",),
+    "tensor-memory": ("peak_tensor_bytes", "prefill_peak_tensor_bytes"),
+    "cache": ("kv_cache_bytes",),
+    "flops": ("executed_flop",),
+}
+"""What a row must have measured to say something of a kind."""
+
+
+def may_tell(measurement: Measurement, kinds: Collection[str]) -> bool:
+    """Whether a row has measured what says something of some kinds; where none is named, any may."""
+    names = {name for kind in kinds for name in MEASURED[cast(Kind, kind)]}
+    return not kinds or any(getattr(measurement.measured, name) is not None for name in names)
 
 
 Part = tuple[Kind, str, float, Range, float | None]
