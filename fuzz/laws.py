@@ -24,6 +24,7 @@ from llmfeas.options import BY_NAME, TASKS, TAUGHT
 from llmfeas.planning.answer import bare_answer
 from llmfeas.ranges import Range
 from llmfeas.record import fields
+from llmfeas.scenario import Scenario
 from llmfeas.timing.host import experts_share, host_share, memory_bytes_per_s, products_flop_per_s, weights_read_bytes
 from llmfeas.timing.inference import InferenceTime, reader_of
 from llmfeas.timing.rates import peak_flop_per_s
@@ -138,8 +139,15 @@ def _experts_differ(first: Estimate, second: Estimate) -> bool:
 
 def _other_layout(first: Estimate, second: Estimate) -> bool:
     one, other = first.scenario, second.scenario
-    layouts = ((each.tp, each.pp, each.cp, each.ep, each.micro_batch, each.zero) for each in (one, other))
+    layouts = (
+        (each.tp, each.pp, each.cp, each.ep, each.micro_batch, each.zero, _recomputed(each)) for each in (one, other)
+    )
     return len(set(layouts)) > 1
+
+
+def _recomputed(scenario: Scenario) -> str | None:
+    """What runs again where that was chosen with the layout."""
+    return None if scenario.was_given("checkpointing") else scenario.checkpointing
 
 
 OTHER_LAYOUT = Unless(cause="another layout was chosen, since the other does not fit", holds=_other_layout)

@@ -51,7 +51,7 @@ def test_refitting_prefill_gives_what_the_file_says(prefill: list[Observation]) 
 
 def test_a_row_moves_with_the_parameters_that_its_speed_rests_on(prefill: list[Observation]) -> None:
     numbers = catalog().tables.efficiency
-    felt = felt_by(numbers, prefill, PLANS["prefill"])
+    felt = felt_by(numbers, prefill, {name: PLANS["prefill"][name] for name in ("prefill.mlx", "prefill.integer")})
     for item in prefill:
         on_mlx = regime_of(numbers, item) in ("mlx", "mlx-matrix")
         assert (item.id in felt["prefill.mlx"]) is on_mlx

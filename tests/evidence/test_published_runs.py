@@ -18,6 +18,8 @@ def verdicts() -> dict[str, tuple[Measurement, str]]:
     rows, _ = read_measurements(file for file in measurement_files() if file.stem != "tracked")
     found = {}
     for row in rows:
+        if row.scenario.get("task") == "inference":
+            continue
         scenario = resolution(settings_of(row), catalog()).scenario
         if scenario.is_training:
             found[row.id] = row, memory(scenario).memory.verdict

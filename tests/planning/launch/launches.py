@@ -18,7 +18,7 @@ from llmfeas.planning.launch import LAUNCHERS, Launch, Prepared, prepared
 DOCUMENTED = Path(__file__).parents[2] / "data" / "launch"
 
 MODELS = ("llama-3-8b", "gpt2", "mixtral-8x7b")
-"""The first one with every recipe, the others with the default one."""
+"""The first one with every recipe on the first two devices, the others with two."""
 READERS = ("bge-m3", "bert-base", "modernbert-base", "qwen3-embedding-0.6b", "bge-reranker-base", "qwen3-reranker-0.6b")
 OWN_MODELS = {
     "sentence-transformers": READERS,
@@ -106,9 +106,9 @@ def every_launch(engine: str) -> tuple[tuple[str, Launch], ...]:
     models = OWN_MODELS.get(engine, MODELS)
     for task in LAUNCHERS[engine].tasks:
         for model in models:
-            for device in DEVICES.get(engine, OTHER_DEVICES):
+            for place, device in enumerate(DEVICES.get(engine, OTHER_DEVICES)):
                 recipes = SERVING if task == "inference" else TRAINING
-                for extra in recipes if model == models[0] else recipes[:2]:
+                for extra in recipes if model == models[0] and place < 2 else recipes[:2]:
                     request = {"model": model, "device": device, "task": task, **extra}
                     try:
                         found.append((str(request), launched(engine, **request)))
