@@ -117,3 +117,11 @@ def test_a_paged_optimizer_is_told_where_its_states_may_lie() -> None:
         bare_answer({"model": "gpt2", "device": "t4", "task": "finetune", "optimizer": "paged_adamw_8bit"})
     assert "--optimizer adamw-8bit" in str(caught.value.hint)
     assert "--offload optimizer" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("word", ["--memory-bandwidth", "--utilization", "--efficiency", "--cost"])
+def test_what_may_mean_two_things_is_told_and_not_taken(word: str) -> None:
+    """A device's bandwidth or its host's, a share of memory or of the peak, the cost of an hour or of all."""
+    assert ours(word) is not None
+    assert taken(word) is None
+    assert taken("--users") == "--concurrency"
