@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from llmfeas.catalog.quantization import NATIVE
 from llmfeas.catalog.store import catalog
 from llmfeas.check.run import findings
 from llmfeas.cli.scenario_items import ScenarioLine
@@ -117,13 +118,23 @@ SPLIT = 0.01
 
 
 def _bits(ask: Ask) -> Iterator[str]:
-    """Another engine's format is shown where the one at hand has none of a width: those are not compared."""
+    """Another engine's format is shown where the one at hand has none of a width: those are not compared, nor where
+    the narrower one alone leaves the tables of a vocabulary as they are, most of a small model.
+    """
     rungs = [rung for rung in answer(ask, remedies=False, uses=False).ladder if rung.task == "inference"]
     for wide, narrow in itertools.pairwise(rungs):
         needed, allowed = ((rung.peak_bytes or 0.0) + rung.host_bytes for rung in (narrow, wide))
-        room = 1 + SPLIT if narrow.host_bytes > wide.host_bytes else 1.0
+        room = 1 + SPLIT if narrow.host_bytes != wide.host_bytes else 1.0
+        if _native_tables(narrow) > _native_tables(wide):
+            continue
         if needed > room * allowed and _server(ask, narrow) == _server(ask, wide):
             yield f"{narrow.label} ({narrow.quant}) needs {needed}, {wide.label} ({wide.quant}) {allowed}"
+
+
+def _native_tables(rung: Rung) -> int:
+    """How many of head and embedding the format of a rung leaves in the type of the model."""
+    form = catalog().tables.quantization.formats[rung.quant]
+    return (form.head, form.embedding).count(NATIVE)
 
 
 def _server(ask: Ask, rung: Rung) -> tuple[str, str | None]:
@@ -320,8 +331,9 @@ AGREEMENTS: Sequence[Agreement] = (
     ),
     Agreement(
         name="fewer bits",
-        text="no rung of inference of fewer bits needs more memory, device and host together; QLoRA "
-        "may need more than LoRA, since more sequences fit at once, and peft holds in fp32 what it does not quantize",
+        text="no rung of inference of fewer bits needs more memory, device and host together, but where its format "
+        "alone leaves head or embedding in 16 bits; QLoRA may need more than LoRA, since more sequences fit at once, "
+        "and peft holds in fp32 what it does not quantize",
         faults=_bits,
     ),
     Agreement(name="a remedy", text="each remedy gives what it promises, as it promises it", faults=_remedies),
