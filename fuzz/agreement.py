@@ -225,12 +225,16 @@ def _replay(ask: Ask) -> Iterator[str]:
 
 
 def _said(ask: Ask) -> Iterator[str]:
-    """One setting as the answer has it, said by a person; and all of them."""
+    """One setting as the answer has it, said by a person; and all of them.
+
+    A prompt beside a context says how long the answer is: the rest. It is not said alone there.
+    """
     found = bare_answer(ask)
     chosen = {name: each["value"] for name, each in inputs(found.scenario).items() if each["value"] is not None}
     more = {name: value for name, value in chosen.items() if name not in ask}
     for name, value in more.items():
-        yield from _said_otherwise(f"--{name} {value} said", found, {**ask, name: value})
+        if not (name == "prompt" and "context" in ask and "output" in more):
+            yield from _said_otherwise(f"--{name} {value} said", found, {**ask, name: value})
     yield from _said_otherwise("all said", found, {**ask, **more})
 
 
@@ -350,7 +354,8 @@ AGREEMENTS: Sequence[Agreement] = (
     Agreement(name="a replay", text="the inputs of an answer, asked again, give it again", faults=_replay),
     Agreement(
         name="a value",
-        text="a value that an answer chose gives the same answer where a person says it, each alone and all together",
+        text="a value that an answer chose gives the same answer where a person says it, each alone and all together, "
+        "but a prompt alone beside a context, which says that the answer fills the rest",
         faults=_said,
     ),
     Agreement(name="a launch", text="what was settled by itself its engine's launcher writes as it is", faults=_launch),

@@ -303,9 +303,9 @@ LAWS: tuple[Law, ...] = (
 )
 
 
-def _layout(found: Estimate) -> tuple[int, ...]:
+def _layout(found: Estimate) -> tuple[object, ...]:
     scenario = found.scenario
-    return (scenario.tp, scenario.pp, scenario.cp, scenario.ep, scenario.zero)
+    return (scenario.tp, scenario.pp, scenario.cp, scenario.ep, scenario.zero, _recomputed(scenario))
 
 
 def _ranges(found: Estimate) -> Iterator[tuple[str, Range]]:
