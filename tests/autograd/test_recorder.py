@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmfeas.autograd.basic import add, dropout, mul, scaled, unary_of_output
-from llmfeas.autograd.graph import Parameter, Tensor, node_of
+from llmfeas.autograd.graph import Node, Parameter, Tensor
 from llmfeas.autograd.products import linear
 from llmfeas.autograd.recorder import Recorder
 from llmfeas.autograd.storage import ACTIVATIONS, COMPONENT_BITS, GRADIENTS, HOST, WEIGHTS, numeric_sizes, packed_fields
@@ -132,7 +132,7 @@ def test_a_product_of_two_tensors_keeps_each_for_the_other() -> None:
 def test_gradients_that_meet_are_added_in_place_only_where_nobody_else_holds_the_first() -> None:
     for is_held in (False, True):
         on = recorder()
-        node = node_of(1, lambda recorder, node, grads: (), [], (), 1, 0)
+        node = Node()
         node.grads = [on.new(WIDTH, 4)]
         held = node.grads[0] if is_held else None
         before = alive(on)

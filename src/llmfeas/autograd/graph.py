@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from .storage import BLOCK_BYTES, FIELD_MASK, ONE_TENSOR, Ledger, Storage
 
-Rule = Callable[..., "Sequence[Tensor | None]"]
-"""A node's backward: recorder, node and incoming gradient (of the first output that has one) to those of its inputs."""
+Rule = Callable[..., "list[Tensor | None]"]
+"""A node's backward: recorder, node and incoming gradient (of the first output that has one) to those of its inputs, in
+a list of its own.
+"""
 
 
 class StopReplay(Exception):  # noqa: N818 - control flow, as in PyTorch
@@ -128,7 +130,7 @@ Edge = tuple["Node | AccumulateGrad", int, int, int]
 
 
 class Node:
-    """One recorded operator: what it keeps, where its gradients go, and how it makes them."""
+    """One recorded operator (`Recorder.open`): what it keeps, where its gradients go, and how it makes them."""
 
     __slots__ = ("data", "edges", "grads", "order", "place", "rule", "saved", "slots")
 
@@ -144,20 +146,6 @@ class Node:
     def wants(self, index: int) -> bool:
         """Whether forward input `index` needs a gradient."""
         return self.edges[index] is not None
-
-
-def node_of(order: int, rule: Rule, edges: list[Edge | None], data: tuple[int, ...], slots: int, place: int) -> Node:
-    """Record an operator."""
-    node = Node()
-    node.order = order
-    node.rule = rule
-    node.edges = edges
-    node.data = data
-    node.slots = slots
-    node.place = place
-    node.saved = []
-    node.grads = None
-    return node
 
 
 class Frame:

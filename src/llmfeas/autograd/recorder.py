@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from sys import getrefcount
 
-from .graph import AccumulateGrad, Edge, Frame, Node, Parameter, Rule, StopReplay, Tensor, node_of, tensor_of, view
+from .graph import AccumulateGrad, Edge, Frame, Node, Parameter, Rule, StopReplay, Tensor, tensor_of, view
 from .storage import (
     ACTIVATIONS,
     ARRIVING,
@@ -115,8 +115,15 @@ class Recorder:
                 edges.append(None)
                 continue
             if node is None:
-                self.order = order = self.order + 1
-                node = node_of(order, rule, edges, data, slots, self.ledger.here[1])
+                node = Node()
+                node.order = self.order = self.order + 1
+                node.rule = rule
+                node.edges = edges
+                node.data = data
+                node.slots = slots
+                node.place = self.ledger.here[1]
+                node.saved = []
+                node.grads = None
             edges.append((target, x.slot, x.n, x.width))  # type: ignore[union-attr]
             if type(target) is AccumulateGrad and self.replay is None:
                 target.uses += 1
@@ -215,8 +222,6 @@ class Recorder:
     def _unpacked(self, node: Node) -> list[Storage]:
         """What comes into being for a node's backward alone: replayed, or back from the host."""
         storages: list[Storage] = []
-        if not self.offloads and node.saved and type(node.saved[0]) is Storage:
-            return storages
         for item in node.saved:
             if not isinstance(item, Storage):
                 frame, index = item
@@ -259,25 +264,26 @@ class Recorder:
             self._step(heappop(heap)[1], heap)
 
     def _step(self, node: Node, heap: list[tuple[int, Node]]) -> None:
-        grads = node.grads
+        grads, edges, saved = node.grads, node.edges, node.saved
         assert grads is not None
         node.grads = None
         if self.ledger.here[1] != ~node.place:
             self.ledger.enter(~node.place)
-        kept = self._unpacked(node)
-        results: list[Tensor | None] = list(node.rule(self, node, grads[0] or next(filter(None, grads))))
+        kept = self._unpacked(node) if saved and (self.offloads or type(saved[0]) is not Storage) else None
+        results = node.rule(self, node, grads[0] or next(filter(None, grads)))
         # Replayed tensors belong to the operator's call; the others to the node, a moment longer.
-        kept.clear()
-        for i, edge in enumerate(node.edges):
+        if kept is not None:
+            kept.clear()
+        for i, edge in enumerate(edges):
             result = results[i]
             if edge is None:
                 results[i] = None
             elif result is not None and (result.n != edge[2] or (result.width != edge[3] and not self._waits(edge))):
                 results[i] = self._fitted(result, edge)
         result = None
-        node.saved.clear()
+        saved.clear()
         grads.clear()
-        for i, edge in enumerate(node.edges):
+        for i, edge in enumerate(edges):
             if edge is None:
                 continue
             result = results[i]
@@ -334,7 +340,7 @@ class _Probe(Recorder):
 def _unshared() -> tuple[int, int]:
     """References that this Python counts to what has no other holder: since 3.14 locals may lend theirs."""
     recorder = _Probe(SYMBOLIC, autocast=False)
-    node = node_of(1, lambda recorder, node, grads: (), [], (), 1, 0)
+    node = Node()
     node.grads = [recorder.new(1, 1)]
     recorder._deliver(node, 0, recorder.new(1, 1), [])
     return recorder.counted

@@ -95,7 +95,7 @@ def fitted_layout(scenario: Scenario, draft: Draft, judge: Judge, batch: int = 0
         weighing.weigh(laid_out)
         return weighing.chosen() or least[0]
     jobs = list(recomputations(scenario, draft))
-    fits = [weighing.weigh(layouts(each, draft, batch)) for each in jobs]
+    fits = [weighing.weigh(laid_out if each is scenario else layouts(each, draft, batch)) for each in jobs]
     for job, here in zip(jobs, fits, strict=True):
         if not here and (job is scenario or not any(fits)):
             _spread_longer(job, draft, judge, batch, weighing)
@@ -114,9 +114,9 @@ def first_fitting(scenario: Scenario, draft: Draft, judge: Judge, batch: int) ->
     weighing = Weighing(draft, judge)
     for spread in (scenario, *longer_spread(scenario, draft)):
         for each in recomputations(spread, draft):
-            laid_out = layouts(each, draft, batch)
-            found = next((fits for one in laid_out for fits, _ in weighing.fitting(one)), None)
-            if found or all(judge.hopeless(least_variant(candidate, draft)) for candidate in laid_out):
+            hopeful = weighing.hopeful(layouts(each, draft, batch))
+            found = next((fits for one in hopeful for fits, _ in weighing.fitting(one)), None)
+            if found or not hopeful:
                 return found
     return None
 

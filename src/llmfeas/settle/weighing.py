@@ -35,6 +35,10 @@ class Judge:
         return self.floor_bytes(candidate) > self.usable_bytes
 
 
+Hopeful = tuple[Scenario, Scenario]
+"""A layout, and the variant of it that takes least memory."""
+
+
 class Weighing:
     """Layouts of one job that fit, and the expected peaks of all that were tried."""
 
@@ -53,20 +57,28 @@ class Weighing:
         # A quantized base is divided only where it must be: few programs can.
         several = len({each.zero for each in laid_out}) > 1 and laid_out[0].method != "qlora"
         searches = (self._judge.fastest and laid_out[0].zero < 3) or several
-        found = list(self._found(laid_out, searches=searches))
+        found = list(self._found(self.hopeful(laid_out), searches=searches))
         if not searches:
             found = [next((each for each in found if each[2]), found[0])] if found else []
         self._fitting += [(candidate, sure) for _, candidate, sure in sorted(found, key=lambda each: each[0])]
         return bool(found)
 
-    def _found(self, laid_out: Sequence[Scenario], *, searches: bool) -> Iterator[tuple[int, Scenario, bool]]:
+    def hopeful(self, laid_out: Sequence[Scenario]) -> list[Hopeful]:
+        """Those of these layouts whose weights and states fit at least."""
+        both = ((candidate, least_variant(candidate, self._draft)) for candidate in laid_out)
+        return [(candidate, least) for candidate, least in both if not self._judge.hopeless(least)]
+
+    def _found(self, hopeful: Sequence[Hopeful], *, searches: bool) -> Iterator[tuple[int, Scenario, bool]]:
         """Yield number, layout and whether it surely does of those that fit, the fastest first where all are asked."""
-        bounds = [self._reached(each) for each in laid_out] if searches or self._worth else [0.0] * len(laid_out)
-        order = range(len(laid_out))
+        order, bounds = range(len(hopeful)), [0.0] * len(hopeful)
+        spread: list[list[Scenario]] = [[] for _ in order]
+        if searches or self._worth:
+            judged = [self._fastest_first(candidate) for candidate, _ in hopeful]
+            bounds, spread = [each[0][0] for each in judged], [[one for _, one in each] for each in judged]
         for number in sorted(order, key=lambda each: -bounds[each]) if searches else order:
             if bounds[number] < self._worth:
                 continue
-            for candidate, sure in self.fitting(laid_out[number]):
+            for candidate, sure in self.fitting(hopeful[number], spread[number]):
                 yield number, candidate, sure
                 if searches or self._draft.values["task"] == "pretrain":
                     share = WORTH_SPLITTING if sure else WORTH_ROOM
@@ -74,30 +86,35 @@ class Weighing:
                 if sure and not searches:
                     return
 
-    def _reached(self, candidate: Scenario) -> float:
-        return max(map(self._judge.at_most, spread_experts(candidate, self._draft)))
+    def _fastest_first(self, candidate: Scenario) -> list[tuple[float, Scenario]]:
+        """The ways to share the experts of a layout with the speed that each reaches at most."""
+        spread = [(self._judge.at_most(each), each) for each in spread_experts(candidate, self._draft)]
+        return sorted(spread, key=lambda one: -one[0])
 
-    def fitting(self, candidate: Scenario) -> Iterator[tuple[Scenario, bool]]:
-        """Yield the fastest variant of a layout that fits, and where that is not sure the fastest that surely does."""
-        judge, least = self._judge, least_variant(candidate, self._draft)
-        if judge.hopeless(least):
-            return
+    def fitting(self, hopeful: Hopeful, spread: Sequence[Scenario] = ()) -> Iterator[tuple[Scenario, bool]]:
+        """Yield the fastest variant of a layout that fits, and where that is not sure the fastest that surely does.
+
+        `spread`: the ways to share its experts, the fastest first, where they are known.
+        """
+        judge, (candidate, least) = self._judge, hopeful
         peak = judge.peak_bytes(least)
         self.peaks.setdefault(peak.expected, least)
         if peak.expected > judge.usable_bytes:
             return
-        tight = False
-        for spread in sorted(spread_experts(candidate, self._draft), key=judge.at_most, reverse=True):
-            if judge.hopeless(spread):
+        ways, tight = list(spread or spread_experts(candidate, self._draft)), False
+        if len(ways) > 1 and not spread:
+            ways.sort(key=judge.at_most, reverse=True)
+        for each in ways:
+            if judge.hopeless(each):
                 continue
-            for each in cut_stages(spread, self._draft):
-                peak = judge.peak_bytes(each)
+            for cut in cut_stages(each, self._draft):
+                peak = judge.peak_bytes(cut)
                 if peak.high <= judge.usable_bytes:
-                    yield each, True
+                    yield cut, True
                     return
                 if peak.expected <= judge.usable_bytes and not tight:
                     tight = True
-                    yield each, False
+                    yield cut, False
 
     def chosen(self) -> Scenario | None:
         """The least split of the fastest ones of those that fit; None where none does."""

@@ -44,8 +44,12 @@ Places = dict[tuple[str, int], Levels]
 def undominated(marks: Iterable[tuple[int, str, int]]) -> Places:
     """The levels that can be the highest, place by place."""
     places: Places = {}
+    here, levels = ("", 0), {}
     for level, moment, place in marks:
-        places.setdefault((moment, place), {})[total_of(level)] = level
+        if place != here[1] or moment != here[0]:
+            here = moment, place
+            levels = places.setdefault(here, {})
+        levels[total_of(level)] = level
     return {place: _undominated(levels) for place, levels in places.items()}
 
 

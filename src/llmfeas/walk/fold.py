@@ -229,7 +229,7 @@ def experts_of(setup: Setup) -> int:
     return setup.recipe.rank_experts or (experts.count if experts else 0)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=128)
 def walked_layers(setup: Setup, layers: Layers) -> tuple[Walked, Places]:
     """Walk some layers of a setup: what was walked, and of its marks, which are large, those that can be a peak."""
     length = setup.recipe.length
