@@ -295,7 +295,7 @@ def _lines(columns: Sequence[Column], rows: Iterable[Sequence[Phrase | Bar]], wi
     for row in rows:
         cells = []
         for cell, column, size in zip(row, columns, widths, strict=True):
-            text = _plain(cell)
+            text = _plain(cell).rstrip()
             blank = " " * (size - cell_len(text))
             cells.append(blank + text if column.figures else text + blank)
         lines.append((" " * GAP).join(cells) + "\n")
