@@ -46,7 +46,8 @@ def seconds(command: list[str], on_terminal: bool, variables: Mapping[str, str])
     if on_terminal:
         show(command)
     else:
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, **variables})
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        subprocess.run(command, check=True, env={**os.environ, **variables}, **quiet)
     clock, now = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     return clock, now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
 
@@ -54,7 +55,8 @@ def seconds(command: list[str], on_terminal: bool, variables: Mapping[str, str])
 def show(command: list[str]) -> None:
     """Run a command that writes to a terminal."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen(command, stdout=theirs, env={**os.environ, "TERM": "xterm-256color"}) as process:
+    terminal = {**os.environ, "TERM": "xterm-256color"}
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=terminal) as process:
         os.close(theirs)
         with contextlib.suppress(OSError):  # how Linux says that nobody writes any more
             while os.read(ours, 65536):

@@ -23,7 +23,6 @@ from wheel_environment import built, installed
 WORTH = 0.03
 ANSWER = ("estimate", "--model", "gpt2-xl", "--device", "rtx-4070ti", "--json")
 COMPARISON = ("compare", "--model", "gpt2", "--all", "--json")
-UNKEPT = "from llmfeas import {room} as room\nroom.{name} = room.{name}.__wrapped__"
 TRICKS = {
     "leaving without the interpreter's end": ("answer", "from llmfeas.cli import leaving\nleaving.leave = id"),
     "no collector for one answer": ("answer", "import gc\ngc.disable = int"),
@@ -36,14 +35,17 @@ TRICKS = {
         "from llmfeas.planning.trials import Search\n"
         "Search.hopeless = lambda self, changes: False\nSearch.runs = lambda self, changes: True",
     ),
-    "a question kept up to its batch": ("sweep", UNKEPT.format(room="settle", name="_settled")),
+    "a question kept up to its batch": (
+        "sweep",
+        "from llmfeas.settle import resolving\nresolving._settled = resolving._settled.__wrapped__",
+    ),
     "findings shared across batches": ("sweep", "from llmfeas import findings\nfindings.MAX_SHARED = 1"),
     "findings shared across devices": (
         "comparison",
         "from llmfeas import findings\nfindings._common = lambda scenario: scenario.shared",
     ),
     "walks kept": (
-        "sweep",
+        "answer",
         "from llmfeas.memory import training\ntraining.peak_candidates = training.peak_candidates.__wrapped__",
     ),
 }
@@ -55,7 +57,8 @@ def seconds(python: Path, off: str, arguments: tuple[str, ...]) -> float:
     """The processor's time of one run."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     command = [str(python), "-c", RUN.format(off=off), *arguments]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONHASHSEED": "0"})
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": "0"}, **quiet)
     now = resource.getrusage(resource.RUSAGE_CHILDREN)
     return now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
 

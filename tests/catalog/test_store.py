@@ -9,10 +9,16 @@ import pytest
 
 from llmfeas.catalog.document import read_yaml
 from llmfeas.catalog.files import Section
+from llmfeas.catalog.hardware import find_hardware
 from llmfeas.catalog.integrity import TABLES, problems
+from llmfeas.catalog.names.devices import machines
+from llmfeas.catalog.names.machines import _providers as providers
 from llmfeas.catalog.names.model_index import index_of_models
+from llmfeas.catalog.names.model_search import _models as index_of_names
+from llmfeas.catalog.overlay import with_overlays
 from llmfeas.catalog.packing import TOLD, packed
 from llmfeas.catalog.records import merged
+from llmfeas.catalog.search import index_of
 from llmfeas.catalog.store import Catalog, catalog, data_directory
 from llmfeas.contract import plain
 from llmfeas.errors import DataError
@@ -143,11 +149,18 @@ def numbers(record: object) -> str:
     return json.dumps(plain(record), default=str)
 
 
-def test_packed_json_gives_the_same_records(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def of_a_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data as a wheel carries them."""
+    folder = tmp_path_factory.mktemp("wheel")
     for name, text in packed(data_directory()).items():
-        (tmp_path / f"{name}.json").parent.mkdir(exist_ok=True)
-        (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
-    ready, checked = Catalog(tmp_path), catalog()
+        (folder / f"{name}.json").parent.mkdir(exist_ok=True)
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    return folder
+
+
+def test_packed_json_gives_the_same_records(of_a_wheel: Path) -> None:
+    ready, checked = Catalog(of_a_wheel), catalog()
     for kind in ("devices", "models", "backends", "offers"):
         ours, theirs = getattr(ready, kind), getattr(checked, kind)
         assert list(ours) == list(theirs)
@@ -159,13 +172,10 @@ def test_packed_json_gives_the_same_records(tmp_path: Path) -> None:
         assert json.loads(json.dumps(ready.raw(name), default=dict)) == checked.raw(name)
 
 
-def test_packed_data_tell_fields_as_their_entries_do(tmp_path: Path) -> None:
-    for name, text in packed(data_directory()).items():
-        (tmp_path / f"{name}.json").parent.mkdir(exist_ok=True)
-        (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
+def test_packed_data_tell_fields_as_their_entries_do(of_a_wheel: Path) -> None:
     plain = catalog()
     for kind, fields in (("devices", TOLD["devices"]), ("offers", TOLD["offers"])):
-        ours, theirs = getattr(Catalog(tmp_path), kind), getattr(plain, kind)
+        ours, theirs = getattr(Catalog(of_a_wheel), kind), getattr(plain, kind)
         for field in fields:
             if field.endswith("?"):
                 ask = field[:-1]
@@ -175,13 +185,36 @@ def test_packed_data_tell_fields_as_their_entries_do(tmp_path: Path) -> None:
         assert all(isinstance(each, Section) for each in ours._raw.values())
 
 
-def test_packed_names_are_taken_apart_as_they_are_at_each_start() -> None:
-    told = json.loads(packed(data_directory())["names"])
+def test_packed_names_are_taken_apart_as_they_are_at_each_start(of_a_wheel: Path) -> None:
+    told = json.loads((of_a_wheel / "names.json").read_text(encoding="utf-8"))
     entries = dict(catalog().models.names())
     assert entries.keys() <= told.keys()
     assert index_of_models(entries.items(), told) == index_of_models(entries.items())
     with pytest.raises(ValueError):
         index_of_models(entries.items(), {name: said[:2] for name, said in told.items()})
+
+
+def test_packed_names_are_looked_up_as_those_of_a_working_tree(of_a_wheel: Path) -> None:
+    ready, checked = Catalog(of_a_wheel), catalog()
+    for kind in ("models", "devices", "offers"):
+        ours, theirs = getattr(ready, kind), getattr(checked, kind)
+        assert ours.indexed()
+        assert not theirs.indexed()
+        assert index_of(ours).to_dict() == index_of(theirs).to_dict()
+        assert index_of(ours).names == index_of(theirs).names
+    ours, theirs = (index_of_names(each.models) for each in (ready, checked))
+    assert ours.names == theirs.names
+    assert ours.to_dict() == json.loads(json.dumps(theirs.to_dict()))
+    assert machines(ready.devices) == machines(checked.devices)
+    assert providers(ready) == providers(checked)
+
+
+def test_names_of_an_overlay_are_found_beside_packed_ones(of_a_wheel: Path, tmp_path: Path) -> None:
+    overlay = tmp_path / "own.yaml"
+    overlay.write_text("devices:\n  - {id: my-card, extends: rtx-4090, name: Purple Card}\n", encoding="utf-8")
+    laid_over = with_overlays(Catalog(of_a_wheel), [overlay])
+    assert find_hardware("purple card", laid_over).device.id == "my-card"
+    assert find_hardware("RTX 3090", laid_over).device.id == "rtx-3090"
 
 
 def test_packed_data_needs_neither_yaml_nor_pydantic(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+import llmfeas.render.formats.table as formats_table
 from llmfeas.render.formats.table import THEME, Screen, rendered
 from llmfeas.render.report import GLUE, Bar, Column, Pair, Phrase, Report, Table, Topic, Verbatim
 
@@ -63,6 +64,21 @@ def test_a_table_keeps_the_width_and_every_character(
     assert all(cell_len(line) <= width for line in lines)
     drawn = characters("".join(lines))
     assert not characters("".join(cell.whole for row in rows for cell in row)) - drawn
+
+
+PLAIN = st.tuples(*[WORDS.map(Phrase)] * len(COLUMNS))
+
+
+@given(st.lists(PLAIN, min_size=1, max_size=5).map(tuple), st.integers(30, 100))
+@example(ROWS, 100)
+def test_rows_that_are_written_as_lines_are_those_that_rich_sets(
+    rows: tuple[tuple[Phrase, ...], ...], width: int
+) -> None:
+    table = Table(columns=COLUMNS, rows=rows)
+    with pytest.MonkeyPatch.context() as patch:
+        ours = lines_of(table, width=width)
+        patch.setattr(formats_table, "_set_widths", lambda *said: None)
+        assert ours == lines_of(table, width=width)
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,10 @@ class OverlaidRecords(Records[R]):
         for key, entry in super().names():
             yield key, (self.raw(key) if key in self._layers else entry)
 
+    def indexed(self) -> Mapping[str, Any]:
+        """Nothing: the names of overlays are among them."""
+        return {}
+
     def written(self, key: str) -> Mapping[str, Any] | None:
         """An entry as the overlays leave it, without defaults; None where there is none."""
         return self._plain(key, 0, len(self._layers.get(key, ()))) if key in self._raw else None

@@ -17,8 +17,11 @@ from typing import Any
 from ..record import is_record
 from .document import read_yaml
 from .files import DataFile
-from .names.model_index import told_of
+from .names.devices import machines_from
+from .names.machines import providers_of
+from .names.model_index import index_of_models, told_of
 from .records import EntryKind
+from .search import index_from
 from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Records, digest
 
 APART: Mapping[str, tuple[str, ...]] = {
@@ -62,12 +65,28 @@ def packed(data: Path) -> Mapping[str, str]:
             content = contents[file]
             typed = {key: _typed(hint, content[key]) for key, hint in sections.items() if key in content}
             contents[file] = {**content, **typed}
-    models: Records[Any] = Records(MODELS, lambda name, needed: DataFile(contents.get(name, {}), None))
-    derived = {"digest": digest(data), "names": told_of(models.names())}
+    derived = {"digest": digest(data), **_names(contents)}
     texts = {name: _json(content) for name, content in {**contents, **derived}.items()}
     for name in APART.keys() & contents.keys():
         texts[name] = _with_entries_apart(name, contents)
     return texts
+
+
+def _names(contents: Mapping[str, Any]) -> dict[str, object]:
+    """What is looked up where somebody types a name: of models, devices and offers, and of models taken apart."""
+    models, devices, offers = (_records(kind, contents) for kind in (MODELS, DEVICES, OFFERS))
+    told = told_of(models.names())
+    more: dict[str, Mapping[str, object]] = {
+        "models": {"models": index_of_models(models.names(), told).to_dict()},
+        "devices": {"machines": machines_from(devices.names())},
+        "offers": {"providers": providers_of(offers, devices)},
+    }
+    indices = {each.section.key: index_from(each.names()).to_dict() for each in (models, devices, offers)}
+    return {"names": told, **{f"names/{key}": {**index, **more[key]} for key, index in indices.items()}}
+
+
+def _records(kind: EntryKind[Any], contents: Mapping[str, Any]) -> Records[Any]:
+    return Records(kind, lambda name, needed: DataFile(contents.get(name, {}), None))
 
 
 def _typed(hint: Any, value: Any) -> Any:
@@ -123,7 +142,7 @@ def _column(section: str, field: str, entries: Mapping[str, Any], contents: Mapp
     if kind is None:
         yield from (entry.get(field) for entry in entries.values())
         return
-    records: Records[Any] = Records(kind, lambda name, needed: DataFile(contents.get(name, {}), None))
+    records = _records(kind, contents)
     for name in entries:
         yield (records.tells(name, field[:-1]) or None) if field[-1] == "?" else records.peek(name, field)
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ..contract import Json
 from ..errors import UsageError
 from ..record import dataclass
 from ..text import printable
@@ -131,7 +132,7 @@ def _candidates(index: Index, tokens: Tokens) -> tuple[str, ...]:
     """
     if not any(word[0].isdigit() for word in tokens) and len("".join(tokens)) < 3:
         return ()
-    same = index.short.get(joined(core_of(tokens)), ()) if tokens else ()
+    same = tuple(index.short.get(joined(core_of(tokens)), ())) if tokens else ()
     if same and len(same) == 1 and tokens not in index.defaults:
         return same
     held = [(name[: len(tokens)] != tokens, key) for name, key in index.names if tokens and holds(name, tokens)]
@@ -194,34 +195,58 @@ _VENDOR_WORDS: Final = frozenset(_VENDORS.split())
 _SERIES_WORDS: Final = frozenset(_SERIES.split())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Index:
-    """Names of one kind, as tokens: what each may be called, and which one a bare family name stands for."""
+    """What entries of one kind may be called, as tokens, and which one a bare family name stands for."""
 
-    names: tuple[tuple[Tokens, str], ...]
+    called: Mapping[str, Sequence[str]]
+    """The names of each entry, their tokens between spaces."""
     exact: Mapping[str, str]
-    short: Mapping[str, tuple[str, ...]]
+    short: Mapping[str, Sequence[str]]
     defaults: Mapping[Tokens, str]
+
+    @functools.cached_property
+    def names(self) -> tuple[tuple[Tokens, str], ...]:
+        """Each name with its id."""
+        return tuple((tuple(name.split()), key) for key, names in self.called.items() for name in names)
+
+    def to_dict(self) -> Json:
+        """The index as JSON, which `of_json` reads."""
+        bare = {" ".join(name): key for name, key in self.defaults.items()}
+        return {"called": self.called, "exact": self.exact, "short": self.short, "defaults": bare}
+
+    @classmethod
+    def of_json(cls, told: Mapping[str, Any]) -> Index:
+        """The index that a wheel carries."""
+        defaults = {tuple(name.split()): key for name, key in told["defaults"].items()}
+        return cls(told["called"], told["exact"], told["short"], defaults)
 
 
 @functools.lru_cache(maxsize=32)
 def index_of(records: Records[Any]) -> Index:
     """Index what the entries are called: ids, names, aliases."""
-    names: list[tuple[Tokens, str]] = []
+    told = records.indexed()
+    return Index.of_json(told) if told else index_from(records.names())
+
+
+def index_from(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> Index:
+    """The same from ids with what is written of them."""
+    called: dict[str, list[str]] = {}
     exact: dict[str, str] = {}
-    short: dict[str, tuple[str, ...]] = {}
+    short: dict[str, list[str]] = {}
     defaults: dict[Tokens, str] = {}
-    for key, entry in records.names():
+    for key, entry in entries:
+        called[key] = []
         for tokens in dict.fromkeys(map(tokens_of, (key, entry.get("name") or key, *(entry.get("aliases") or ())))):
-            names.append((tokens, key))
+            called[key].append(" ".join(tokens))
             whole, core = joined(tokens), core_of(tokens)
             exact.setdefault(whole, key)
-            brief = whole if core is tokens else joined(core)
-            if key not in short.get(brief, ()):
-                short[brief] = (*short.get(brief, ()), key)
+            same = short.setdefault(whole if core is tokens else joined(core), [])
+            if key not in same:
+                same.append(key)
         for name in entry.get("default_for") or ():
             defaults[tokens_of(name)] = key
-    return Index(tuple(names), exact, short, defaults)
+    return Index(called, exact, short, defaults)
 
 
 @functools.lru_cache(maxsize=8)

@@ -139,6 +139,10 @@ class Records(Mapping[str, R]):
         """Each id with its entry as written, without building it."""
         return ((key, self._entry(key)) for key in self._all())
 
+    def indexed(self) -> Mapping[str, Any]:
+        """What its entries are called as a wheel carries it, ready to look names up in (`packing`); empty elsewhere."""
+        return self._read_file(f"names/{self.section.key}", needed=False).data
+
     def written(self, key: str) -> Mapping[str, Any] | None:
         """An entry as written; None where there is none."""
         return self._entry(key) if self._has(key) else None

@@ -61,13 +61,13 @@ def parameters(
     """
     architecture = model.architecture if isinstance(model, Model) else model
     tape = build(architecture) if architecture.source is None else laid_out(architecture, None)
-    counted = [(weight, times) for operator, times in tape.held for weight in operator.weights]
+    held = tape.held
+    counted = [(weight, times) for operator, times in held for weight in operator.weights]
     total = sum(repeat * weight.elements for weight, repeat in counted)
     routed = sum(repeat * weight.elements for weight, repeat in counted if weight.split == "expert")
-    idle = sum(times * operator.idle_elements for operator, times in tape.held)
-    always = total - routed - idle
+    always = total - routed - sum(times * operator.idle_elements for operator, times in held)
     table = next(weight.elements for weight, _ in counted if weight.name == "embedding")
-    reached = [(operator.reached, times) for operator, times in tape.held]
+    reached = [(operator.reached, times) for operator, times in held]
     low, expected, high = (round(sum(repeat * real[i] for real, repeat in reached)) for i in range(3))
     trainable = sum(repeat * weight.elements for weight, repeat in counted if not weight.frozen)
     if lora_rank is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -116,12 +116,18 @@ def place(tokens: Tokens, wanted: Tokens) -> int | None:
 @functools.lru_cache(maxsize=8)
 def machines(devices: Records[Any]) -> tuple[tuple[Tokens, tuple[str, ...]], ...]:
     """What machines are called, the longest names first, and the devices that each is sold with, newest first."""
+    told = devices.indexed().get("machines") or machines_from(devices.names())
+    return tuple((tuple(name), tuple(keys)) for name, keys in told)
+
+
+def machines_from(entries: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[Tokens, list[str]]]:
+    """The same from ids with what is written of them."""
     found: dict[Tokens, list[tuple[str, str]]] = {}
-    for key, entry in devices.names():
+    for key, entry in entries:
         for name in entry.get("machines") or ():
             found.setdefault(tokens_of(name), []).append((str(entry.get("released") or ""), key))
     ordered = sorted(found.items(), key=lambda item: -len(item[0]))
-    return tuple((name, tuple(key for _, key in sorted(keys, reverse=True))) for name, keys in ordered)
+    return [(name, [key for _, key in sorted(keys, reverse=True)]) for name, keys in ordered]
 
 
 _MADE_BY: Final = {

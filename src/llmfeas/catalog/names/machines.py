@@ -258,12 +258,18 @@ def _lent(text: str, reading: Reading, key: str, catalog: Catalog) -> Meant:
 @functools.lru_cache(maxsize=8)
 def _providers(catalog: Catalog) -> Mapping[str, str]:
     """The words that name a provider, and the provider: its id, and how else people call it."""
+    told: Mapping[str, str] | None = catalog.devices.indexed() and catalog.offers.indexed().get("providers")
+    return told or providers_of(catalog.offers, catalog.devices)
+
+
+def providers_of(offers: Records[Any], devices: Records[Any]) -> Mapping[str, str]:
+    """The same of the catalog's offers and devices."""
     found: dict[str, str] = {}
-    for _, entry in catalog.offers.names():
+    for _, entry in offers.names():
         found[str(entry.get("provider"))] = str(entry.get("provider"))
-    for _, entry in catalog.devices.names():
+    for _, entry in devices.names():
         found |= {str(price["provider"]): str(price["provider"]) for price in entry.get("prices") or ()}
-    for file in catalog.offers.files:
+    for file in offers.files:
         for provider, names in (file.data.get("providers") or {}).items():
             found |= dict.fromkeys((provider, *names), provider)
     return found

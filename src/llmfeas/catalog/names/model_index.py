@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from ...record import dataclass, replace
+from ...contract import Json
+from ...record import dataclass, fields, replace
 from .models import (
     DISTILLED,
     GENERIC,
@@ -33,35 +35,64 @@ _BASE: Final = "base"
 """What most names say of how a model was trained, and some of how large it is (`whisper-base`)."""
 MOST_OF_SIZE: Final = 3
 """Models of one size and active part that are worth a hint together."""
+_OF_WORDS: Final = ("defaults", "tags")
+_SETS: Final = ("owners", "seeing")
 
 
-@dataclass(frozen=True, slots=True)
+NamedModel = tuple[str, str, str, bool, str]
+"""A name of a model taken apart: words needed and optional, format, whether it is a tag, and the model's id."""
+
+
+@dataclass(frozen=True)
 class ModelIndex:
     """Names of models taken apart, each with its id, and the ids that bare names of families stand for."""
 
-    names: tuple[tuple[TypedName, str], ...]
+    told: Sequence[NamedModel]
     defaults: Mapping[Words, str]
     tags: Mapping[Words, str]
     """The ids that names of Ollama's library stand for which say no size."""
-    families: frozenset[Words]
-    """What is left of names without their sizes."""
     counts: Mapping[str, float]
     """The parameters of models none of whose names says a size."""
-    vocabulary: frozenset[str]
-    """All words of names."""
     repositories: Mapping[str, str]
     """The ids of repositories' names without their owners, of those that one model has."""
     owners: frozenset[str]
     """Whose repositories are known."""
     seeing: frozenset[str]
     """The ids of models with an encoder of images whose own entry says so."""
-    having: Mapping[str, tuple[int, ...]]
+    having: Mapping[str, Sequence[int]]
     """Which names have a word of letters."""
+
+    @functools.cached_property
+    def names(self) -> tuple[tuple[TypedName, str], ...]:
+        """Each name with its id."""
+        return tuple(map(_named, self.told))
+
+    @functools.cached_property
+    def families(self) -> frozenset[Words]:
+        """What is left of names without their sizes."""
+        return frozenset(tuple(word for word in name.needed if not is_size(word)) for name, _ in self.names)
+
+    @functools.cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """All words of names."""
+        return SAME | GENERIC | OTHER | {word for name, _ in self.names for word in (*name.needed, *name.optional)}
+
+    def to_dict(self) -> Json:
+        """The index as JSON, which `of_json` reads."""
+        bare = {name: {" ".join(words): key for words, key in getattr(self, name).items()} for name in _OF_WORDS}
+        lists = {name: sorted(getattr(self, name)) for name in _SETS}
+        return {each.name: getattr(self, each.name) for each in fields(self)} | bare | lists
+
+    @classmethod
+    def of_json(cls, told: Mapping[str, Any]) -> ModelIndex:
+        """The index that a wheel carries."""
+        bare = {name: {tuple(words.split()): key for words, key in told[name].items()} for name in _OF_WORDS}
+        return cls(**{**told, **bare, **{name: frozenset(told[name]) for name in _SETS}})
 
     def candidates(self, asked: TypedName) -> Iterable[tuple[TypedName, str]]:
         """The names that may have all words asked for: those that have the rarest one of letters."""
         rarest = min((self.having.get(word, ()) for word in asked.needed if word.isalpha()), key=len)
-        return (self.names[index] for index in rarest)
+        return (_named(self.told[index]) for index in rarest)
 
     def beginning(self, asked: TypedName) -> str:
         """The word that a name begins with where models are called by it; empty where none are."""
@@ -100,62 +131,57 @@ def _called(key: str, entry: Mapping[str, Any]) -> Iterator[str]:
     yield from map(str, (key, entry.get("name") or key, *(entry.get("aliases") or ())))
 
 
-def _taken_apart(name: str, told: Told) -> TypedName:
-    if name not in told:
-        return typed(name)
-    needed, optional, wanted, tagged, _ = told[name]
-    return TypedName(tuple(needed.split()), tuple(optional.split()), wanted, tagged)
+def _taken_apart(name: str, told: Told) -> tuple[str, str, str, bool]:
+    if name in told:
+        needed, optional, wanted, tagged, _ = told[name]
+        return needed, optional, wanted, tagged
+    said = typed(name)
+    return " ".join(said.needed), " ".join(said.optional), said.format, said.tagged
+
+
+def _named(told: NamedModel) -> tuple[TypedName, str]:
+    needed, optional, wanted, tagged, key = told
+    return TypedName(tuple(needed.split()), tuple(optional.split()), wanted, tagged), key
 
 
 def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told = NOTHING) -> ModelIndex:
     """Take apart what models are called: ids, names, aliases."""
     entries = tuple(entries)
-    names: dict[tuple[TypedName, str], None] = {}
+    names: dict[NamedModel, None] = {}
     defaults: dict[Words, str] = {}
     tags: dict[Words, str] = {}
     counts: dict[str, float] = {}
     published: dict[str, set[str]] = {}
     owners: set[str] = set()
     for key, entry in entries:
-        called = [_taken_apart(name, told) for name in _called(key, entry)]
-        names |= dict.fromkeys((name, key) for name in called)
+        called = [(*_taken_apart(name, told), key) for name in _called(key, entry)]
+        names |= dict.fromkeys(called)
         for alias in filter(lambda alias: "/" in alias, map(str, entry.get("aliases") or ())):
             own = told[alias][-1] if alias in told else repository(alias)
             published.setdefault(own, set()).add(key)
             owners.add(alias.split("/")[0].lower())
         for tuned in map(str, entry.get("repositories") or ()):
             published.setdefault(repository(tuned), set()).add(key)
-        if not any(name.sizes for name in called):
+        if not any(is_size(word) for needed, *_ in called for word in needed.split()):
             counts[key] = parameters(str(entry.get("published_parameters") or ""))
         for name in entry.get("default_for") or ():
             meant = typed(str(name))
             (tags if meant.tagged else defaults)[meant.needed] = key
-    families = frozenset(tuple(word for word in name.needed if not is_size(word)) for name, _ in names)
-    vocabulary = SAME | GENERIC | OTHER | {word for name, _ in names for word in (*name.needed, *name.optional)}
     repositories = {name: min(keys) for name, keys in published.items() if len(keys) == 1}
     written = dict(entries)
     seeing = frozenset(key for key, entry in entries if _sees(entry, written))
     return ModelIndex(
-        tuple(names),
-        defaults,
-        tags,
-        families,
-        counts,
-        vocabulary,
-        repositories,
-        frozenset(owners),
-        seeing,
-        _having(names),
+        tuple(names), defaults, tags, counts, repositories, frozenset(owners), seeing, _having(tuple(names))
     )
 
 
-def _having(names: Iterable[tuple[TypedName, str]]) -> Mapping[str, tuple[int, ...]]:
+def _having(names: Iterable[NamedModel]) -> Mapping[str, Sequence[int]]:
     """Which names have a word of letters."""
     having: dict[str, list[int]] = {}
-    for index, (name, _) in enumerate(names):
-        for word in filter(str.isalpha, {*name.needed, *name.optional}):
+    for index, (needed, optional, *_) in enumerate(names):
+        for word in filter(str.isalpha, {*needed.split(), *optional.split()}):
             having.setdefault(word, []).append(index)
-    return {word: tuple(indices) for word, indices in having.items()}
+    return having
 
 
 def _sees(entry: Mapping[str, Any], written: Mapping[str, Mapping[str, Any]]) -> bool:

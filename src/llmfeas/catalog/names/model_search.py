@@ -176,8 +176,11 @@ def keeps_published(wanted: str, model: Model, catalog: Catalog) -> bool:
 
 @functools.lru_cache(maxsize=32)
 def _models(records: Records[Model]) -> ModelIndex:
-    from .model_index import index_of_models
+    from .model_index import ModelIndex, index_of_models
 
+    told = records.indexed()
+    if told:
+        return ModelIndex.of_json(told["models"])
     return index_of_models(records.names(), data_file(data_folder(), "names", needed=False).data)
 
 

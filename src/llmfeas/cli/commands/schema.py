@@ -21,40 +21,27 @@ from ..parameters import Command, Grouped
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 CATALOGS = ("devices", "models", "backends", "offers")
 RECORDS = ("device", "model", "backend", "offer", "engine")
+SAID, SETTLED = "what was said", "every setting"
+"""What inputs an envelope holds."""
 
 
-def results() -> dict[str, tuple[str, Any, Any]]:
-    """What a command writes with --json: by the name of its schema its envelope's name, its inputs, its result."""
-    from ...check.diff import DiffResult
-    from ...check.run import CheckResult
-    from ...evidence.backtest import Backtest
-    from ...evidence.claims.answer import ClaimsResult
-    from ...evidence.learn import Learned
-    from ...evidence.own import CalibrationResult
-    from ...feasibility.inputs import Inputs
-    from ...machine import DetectedMachine
-    from ...planning.compare import ComparisonResult
-    from ...planning.launch import LaunchResult
-    from ...planning.plan import PlanResult
-    from ...planning.solve.answer import Answer
-    from ...render.pages.schema import GIVEN
-    from .catalog import CatalogCheck, CatalogPaths
-
-    return {
-        "compare": ("compare", GIVEN, ComparisonResult),
-        "plan": ("plan", Inputs, PlanResult),
-        "solve": ("solve", GIVEN, Answer),
-        "launch": ("launch", Inputs, LaunchResult),
-        "check.result": ("check", GIVEN, CheckResult),
-        "claims": ("claims", GIVEN, ClaimsResult),
-        "diff": ("diff", GIVEN, DiffResult),
-        "backtest": ("backtest", GIVEN, Backtest),
-        "backtest.calibrate": ("backtest", GIVEN, CalibrationResult),
-        "learn": ("learn", GIVEN, Learned),
-        "detect": ("detect", GIVEN, DetectedMachine),
-        "catalog.path": ("catalog.path", GIVEN, CatalogPaths),
-        "catalog.check": ("catalog.check", GIVEN, CatalogCheck),
-    }
+RESULTS: Mapping[str, tuple[str, str, str, str]] = {
+    "compare": ("compare", SAID, "planning.compare", "ComparisonResult"),
+    "plan": ("plan", SETTLED, "planning.plan", "PlanResult"),
+    "solve": ("solve", SAID, "planning.solve.answer", "Answer"),
+    "launch": ("launch", SETTLED, "planning.launch", "LaunchResult"),
+    "check.result": ("check", SAID, "check.run", "CheckResult"),
+    "claims": ("claims", SAID, "evidence.claims.answer", "ClaimsResult"),
+    "diff": ("diff", SAID, "check.diff", "DiffResult"),
+    "backtest": ("backtest", SAID, "evidence.backtest", "Backtest"),
+    "backtest.calibrate": ("backtest", SAID, "evidence.own", "CalibrationResult"),
+    "learn": ("learn", SAID, "evidence.learn", "Learned"),
+    "detect": ("detect", SAID, "machine", "DetectedMachine"),
+    "catalog.path": ("catalog.path", SAID, "cli.commands.catalog", "CatalogPaths"),
+    "catalog.check": ("catalog.check", SAID, "cli.commands.catalog", "CatalogCheck"),
+}
+"""What a command writes with --json: by the name of its schema its envelope's name, its inputs, and where its result
+is, which is imported for that schema alone."""
 
 
 def scenario_schema() -> Json:
@@ -105,10 +92,12 @@ def _catalog(name: str, verb: str) -> Json:
 
 
 def _result(name: str) -> Json:
-    from ...render.pages.schema import envelope_schema, schema_of
+    from ...feasibility.inputs import Inputs
+    from ...render.pages.schema import GIVEN, envelope_schema, schema_of
 
-    schema, inputs, result = results()[name]
-    return envelope_schema(schema, inputs, schema_of(result))
+    schema, inputs, module, record = RESULTS[name]
+    result = getattr(import_module(f"llmfeas.{module}"), record)
+    return envelope_schema(schema, {SAID: GIVEN, SETTLED: Inputs}[inputs], schema_of(result))
 
 
 def _estimate() -> Json:
@@ -150,7 +139,7 @@ def schemas() -> Mapping[str, Callable[[], Json]]:
     verbs = ("list", "search", "show")
     return {
         "estimate": _estimate,
-        **{name: partial(_result, name) for name in results()},
+        **{name: partial(_result, name) for name in RESULTS},
         "scenario": scenario_schema,
         "sweep": _sweep,
         "check": _check,

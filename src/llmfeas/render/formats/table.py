@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
+from itertools import groupby
 from typing import TypeAlias
 
 from rich.bar import Bar as BlockBar
@@ -232,19 +233,73 @@ def _table(table: Table, width: int) -> Drawn:
             yield Constrain(Group(*_records(table, width)), width)
             return
         shown.remove(spare[-1])
-    drawn = Grid(box=None, padding=(0, GAP, 0, 0))
-    for index in shown:
-        column = table.columns[index]
+    columns = [table.columns[index] for index in shown]
+    rows = [[row[index] for index in shown] for row in table.rows]
+    widths = _set_widths(columns, rows, [least[index] for index in shown], width)
+    if widths is None:
+        yield _grid(
+            columns,
+            rows,
+            [None if column.prose else least[index] for index, column in zip(shown, columns, strict=True)],
+        )
+        return
+    yield _grid(columns, [], widths)
+    for fits, some in groupby(rows, lambda row: all(map(_fits, row, widths))):
+        run = list(some)
+        yield _lines(columns, run, widths) if fits else _grid(columns, run, widths, titles=False)
+
+
+def _grid(
+    columns: Sequence[Column], rows: Iterable[Sequence[Phrase | Bar]], widths: Sequence[int | None], titles: bool = True
+) -> Grid:
+    """Rows as rich sets them, in columns of these widths; None: as wide as there is room."""
+    drawn = Grid(box=None, padding=(0, GAP, 0, 0), show_header=titles)
+    for column, size in zip(columns, widths, strict=True):
         drawn.add_column(
             Text(column.title),
             justify="right" if column.figures else "left",
             no_wrap=not column.prose,
-            width=None if column.prose else least[index],
+            width=size,
             overflow="fold",
         )
-    for row in table.rows:
-        drawn.add_row(*(_cell(row[index], table.columns[index].prose) for index in shown))
-    yield drawn
+    for row in rows:
+        drawn.add_row(*(_cell(cell, column.prose) for cell, column in zip(row, columns, strict=True)))
+    return drawn
+
+
+def _set_widths(
+    columns: Sequence[Column], rows: Sequence[Sequence[Phrase | Bar]], least: Sequence[int], width: int
+) -> list[int] | None:
+    """The widths of columns of which one at most is prose, if all cells are plain; else rich finds them."""
+    prose = [place for place, column in enumerate(columns) if column.prose]
+    if len(prose) > 1 or not all(isinstance(cell, Phrase) and cell.meaning == "plain" for row in rows for cell in row):
+        return None
+    widths = list(least)
+    for place in prose:
+        natural = max(cell_len(columns[place].title), *(cell_len(_plain(row[place])) for row in rows))
+        widths[place] = min(natural, width - sum(least) + least[place] - GAP * (len(columns) - 1))
+    return widths
+
+
+def _plain(cell: Phrase | Bar) -> str:
+    return cell.whole.replace(GLUE, KEPT) if isinstance(cell, Phrase) else ""
+
+
+def _fits(cell: Phrase | Bar, width: int) -> bool:
+    return cell_len(_plain(cell)) <= width
+
+
+def _lines(columns: Sequence[Column], rows: Iterable[Sequence[Phrase | Bar]], widths: Sequence[int]) -> Segments:
+    """The same rows as text, where each cell is one line: a table of a thousand takes rich half a second."""
+    lines = []
+    for row in rows:
+        cells = []
+        for cell, column, size in zip(row, columns, widths, strict=True):
+            text = _plain(cell).rstrip()
+            blank = " " * (size - cell_len(text))
+            cells.append(blank + text if column.figures else text + blank)
+        lines.append((" " * GAP).join(cells) + "\n")
+    return Segments([Segment("".join(lines))])
 
 
 def _least_width(column: Column, cells: Sequence[Phrase | Bar]) -> int:

@@ -6,7 +6,7 @@ import ast
 import dataclasses
 import functools
 import inspect
-import textwrap
+import sys
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -131,11 +131,9 @@ def _docstrings(record: Any) -> dict[str, Json]:
     """What the source says of a record (under an empty name) and of its keys, as descriptions."""
     found: dict[str, str | None] = {}
     for base in _bases(record):
-        try:
-            (body,) = ast.parse(textwrap.dedent(inspect.getsource(base))).body
-        except OSError:  # installed without its source
+        body = _classes(base.__module__).get(base.__qualname__)
+        if body is None:  # installed without its source
             continue
-        assert isinstance(body, ast.ClassDef)
         found[""] = ast.get_docstring(body)
         for before, after in zip(body.body, body.body[1:], strict=False):
             if (
@@ -148,6 +146,16 @@ def _docstrings(record: Any) -> dict[str, Json]:
             if isinstance(member, ast.FunctionDef):
                 found[member.name] = ast.get_docstring(member)
     return {key: {"description": _first_paragraph(text)} for key, text in found.items() if text}
+
+
+@functools.cache
+def _classes(module: str) -> Mapping[str, ast.ClassDef]:
+    """The classes of a module as its source has them; none where it is installed without."""
+    try:
+        source = inspect.getsource(sys.modules[module])
+    except OSError:
+        return {}
+    return {each.name: each for each in ast.parse(source).body if isinstance(each, ast.ClassDef)}
 
 
 def _bases(record: Any) -> Iterator[Any]:
