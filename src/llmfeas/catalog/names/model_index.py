@@ -9,6 +9,8 @@ from ...record import dataclass, replace
 from .models import (
     DISTILLED,
     GENERIC,
+    LANGUAGES,
+    MIXTURE,
     OTHER,
     PART,
     SAME,
@@ -77,7 +79,7 @@ class ModelIndex:
     def without_owner(self, text: str) -> str:
         """A repository's name without the owner of the one that it was made of: `you/deepseek-ai_DeepSeek-V3.1`."""
         head, slash, tail = text.lower().rpartition("/")
-        found = [owner for owner in self.owners if tail.startswith((f"{owner}_", f"{owner}-"))]
+        found = [owner for owner in self.owners if tail.startswith((f"{owner}_", f"{owner}-", f"{owner}."))]
         rest = tail[len(max(found, key=len)) + 1 :] if found else ""
         return head + slash + rest if rest[:1].isalpha() and len(typed(rest).needed) > 1 else text
 
@@ -130,7 +132,6 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told
         for name in entry.get("default_for") or ():
             meant = typed(str(name))
             (tags if meant.tagged else defaults)[meant.needed] = key
-    families = frozenset(tuple(word for word in name.needed if not is_size(word)) for name, _ in names)
     vocabulary = SAME | GENERIC | OTHER | {word for name, _ in names for word in (*name.needed, *name.optional)}
     repositories = {name: min(keys) for name, keys in published.items() if len(keys) == 1}
     written = dict(entries)
@@ -139,7 +140,7 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told
         tuple(names),
         defaults,
         tags,
-        families,
+        _families(entries, told),
         counts,
         vocabulary,
         repositories,
@@ -147,6 +148,12 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told
         seeing,
         _having(names),
     )
+
+
+def _families(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told) -> frozenset[Words]:
+    """What is left of ids and names of models, not of what others call theirs, without sizes."""
+    own = (_taken_apart(str(name), told) for key, entry in entries for name in (key, entry.get("name") or key))
+    return frozenset(tuple(word for word in name.needed if not is_size(word)) for name in own)
 
 
 def _having(names: Iterable[tuple[TypedName, str]]) -> Mapping[str, tuple[int, ...]]:
@@ -231,9 +238,9 @@ def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, 
 
 def _base_inside(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
     words = set(asked.needed)
-    near = [(name, key) for name, key in index.names if words.issuperset(name.needed)]
+    near = [(name, key) for name, key in index.names if words.issuperset(name.needed) and not _other_part(words, key)]
     inside = [(name.needed, key) for name, key in near if held(asked, name)]
-    own_words = index.vocabulary - SAME
+    own_words = (index.vocabulary | LANGUAGES) - SAME
     inside = inside or [(name.needed, key) for name, key in near if held_apart(asked, name, index.families, own_words)]
     if not inside:
         return None, ()
@@ -245,7 +252,19 @@ def _base_inside(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple
     if len(keys) > 1 and len(names) == 1:  # releases of one model: what its name means by itself
         key, _ = chosen(index, TypedName(names.pop(), asked.optional))
         return (key, keys) if key in keys else (None, ())
-    return (keys[0], keys) if len(keys) == 1 else (None, ())
+    return (keys[0], (*keys, *_versions(index, keys[0], names))) if len(keys) == 1 else (None, ())
+
+
+def _versions(index: ModelIndex, key: str, names: set[Words]) -> Iterator[str]:
+    """Yield the models that are versions of one whose name says none: `X-Qwen-7B` may be made of any of them."""
+    found = (other for name, other in index.names if version_of(name)[0] and version_of(name)[1] in names)
+    yield from dict.fromkeys(other for other in found if other != key)
+
+
+def _other_part(words: set[str], key: str) -> bool:
+    """Whether another active part is asked for than a model has: of `Qwen3-30B-A1.5B` fewer experts run."""
+    said, own = ({word for word in side if PART.fullmatch(word)} for side in (words, typed(key).needed))
+    return bool(said and own) and not said & own
 
 
 def _is_sold_smaller(index: ModelIndex, asked: TypedName, key: str) -> bool:
@@ -301,7 +320,7 @@ def held_apart(asked: TypedName, name: TypedName, families: frozenset[Words], kn
     distillation, or with a `known` word ahead of it: `DeepSeek-V3.1-Nex-N1`.
     """
     inner, mine = family_of(name.needed), family_of(asked.needed)
-    behind = _behind(mine, inner)
+    behind = _behind(mine, inner) or (_apart(mine, inner, known) if name.sizes else None)
     if behind is None or not _may_hold(asked, name) or not set(name.needed) <= set(asked.needed):
         return False
     dated = bool(dates(asked.optional) & dates(name.optional))
@@ -318,6 +337,14 @@ def held_apart(asked: TypedName, name: TypedName, families: frozenset[Words], kn
     longer = (*inner, *nexts)
     known_longer = any(family[: len(longer)] == longer for family in families)
     return not known_longer and not _says_which(nexts[0])
+
+
+def _apart(words: Words, inner: Words, known: frozenset[str]) -> int | None:
+    """Where a family and its version end with words of no model between them: `Llama-Doctor-3.2-3B`; None: nowhere."""
+    if len(inner) != len(("family", "version")) or "." not in inner[1] or not set(inner) <= set(words):
+        return None
+    start, end = words.index(inner[0]), words.index(inner[1])
+    return end + 1 if start < end and not known.intersection(words[start + 1 : end]) else None
 
 
 def _says_which(word: str) -> bool:
@@ -338,8 +365,14 @@ def _may_hold(asked: TypedName, name: TypedName) -> bool:
     return (
         any(word.isalpha() and len(word) > 1 for word in name.needed)
         and set(asked.sizes) <= set(name.sizes)
-        and not (OTHER & set(asked.needed)) - set(name.needed)
+        and not (OTHER & set(asked.needed)) - set(name.needed) - _kind_of(name)
     )
+
+
+def _kind_of(name: TypedName) -> set[str]:
+    """The words that a name need not have to be so: one with an active part is a mixture."""
+    mixed = any(PART.fullmatch(word) or (is_size(word) and "x" in word) for word in name.needed)
+    return {MIXTURE} if mixed else set()
 
 
 def _is_bare(family: Words) -> bool:
