@@ -69,7 +69,8 @@ def bandwidth_gb_per_s(entry: Mapping[str, Any]) -> float | None:
 def disagreements(entry: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[tuple[str, float, float]]:
     """Yield the figures of a processor that are stated, are not what the rule gives, and what the rule gives.
 
-    An entry whose vector units are described in words only is compared by its memory alone.
+    An entry whose vector units are described in words only is compared by its memory alone; a bandwidth below that of
+    its channels is what its makers say that the dies behind them read.
     """
     by_rule = rates(entry, data.get("vector_units") or {}) or {}
     stated = entry.get("tflop_per_s") or {}
@@ -78,7 +79,8 @@ def disagreements(entry: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator
     ]
     pairs.append(("bandwidth_gb_per_s", entry.get("bandwidth_gb_per_s"), bandwidth_gb_per_s(entry)))
     for name, ours, ruled in pairs:
-        if isinstance(ours, int | float) and ruled and abs(ours / ruled - 1) > DIFFERENT:
+        below = name == "bandwidth_gb_per_s" and isinstance(ours, int | float) and ours < (ruled or 0.0)
+        if isinstance(ours, int | float) and ruled and abs(ours / ruled - 1) > DIFFERENT and not below:
             yield name, float(ours), ruled
 
 

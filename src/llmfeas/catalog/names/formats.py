@@ -53,8 +53,8 @@ _SPELLINGS: Final[tuple[tuple[str, str], ...]] = (
     (r"exl3[-_ ](\d\.\d+)bpw(?:-h\d)?|(\d\.\d+)bpw(?:-h\d)?[-_]exl3", r"exl3-\1\2bpw"),
     (r"(\d\.\d+)bpw(?:-h\d)?(?:-exl2)?|exl2[-_ ](\d\.\d+)bpw(?:-h\d)?", r"exl2-\1\2bpw"),
     (r"exl([23])", r"exl\1-4.0bpw"),
-    (r"q([26])", r"q\1_k"),
-    (r"q([35])", r"q\1_k_m"),
+    (r"q([26])(?!-\d+b)", r"q\1_k"),  # `Q3-30B` is Qwen3
+    (r"q([35])(?!-\d+b)", r"q\1_k_m"),
     (r"int4|q4", "int4"),
     (r"int8|q8", "int8"),
     (r"bf16|fp16|f16|fp32|f32", "none"),

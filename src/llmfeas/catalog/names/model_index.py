@@ -1,4 +1,4 @@
-"""Models by their names taken apart (`model_names`): which of them a name means, and which others it may mean."""
+"""Models by their names taken apart (`models`): what `model_choice` chooses from."""
 
 from __future__ import annotations
 
@@ -7,36 +7,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ...contract import Json
-from ...record import dataclass, fields, replace
+from ...record import dataclass, fields
 from .models import (
-    DISTILLED,
     GENERIC,
     OTHER,
     PART,
     SAME,
-    SIGHT,
     TypedName,
     Words,
-    dates,
-    distance,
-    family_words,
     first_letters,
     is_size,
-    other_version,
     parameters,
     repository,
-    revised,
-    revisions,
     typed,
-    version_of,
 )
 
-_BASE: Final = "base"
-"""What most names say of how a model was trained, and some of how large it is (`whisper-base`)."""
 MOST_OF_SIZE: Final = 3
 """Models of one size and active part that are worth a hint together."""
 _OF_WORDS: Final = ("defaults", "tags")
-_SETS: Final = ("owners", "seeing")
+_SETS: Final = ("owners", "seeing", "own")
 
 
 NamedModel = tuple[str, str, str, bool, str]
@@ -59,6 +48,8 @@ class ModelIndex:
     """Whose repositories are known."""
     seeing: frozenset[str]
     """The ids of models with an encoder of images whose own entry says so."""
+    own: frozenset[str]
+    """Ids and names of models, not what others call theirs, without sizes."""
     having: Mapping[str, Sequence[int]]
     """Which names have a word of letters."""
 
@@ -69,8 +60,8 @@ class ModelIndex:
 
     @functools.cached_property
     def families(self) -> frozenset[Words]:
-        """What is left of names without their sizes."""
-        return frozenset(tuple(word for word in name.needed if not is_size(word)) for name, _ in self.names)
+        """The words of `own`."""
+        return frozenset(tuple(name.split()) for name in self.own)
 
     @functools.cached_property
     def vocabulary(self) -> frozenset[str]:
@@ -108,7 +99,7 @@ class ModelIndex:
     def without_owner(self, text: str) -> str:
         """A repository's name without the owner of the one that it was made of: `you/deepseek-ai_DeepSeek-V3.1`."""
         head, slash, tail = text.lower().rpartition("/")
-        found = [owner for owner in self.owners if tail.startswith((f"{owner}_", f"{owner}-"))]
+        found = [owner for owner in self.owners if tail.startswith((f"{owner}_", f"{owner}-", f"{owner}."))]
         rest = tail[len(max(found, key=len)) + 1 :] if found else ""
         return head + slash + rest if rest[:1].isalpha() and len(typed(rest).needed) > 1 else text
 
@@ -170,8 +161,14 @@ def index_of_models(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told
     repositories = {name: min(keys) for name, keys in published.items() if len(keys) == 1}
     written = dict(entries)
     seeing = frozenset(key for key, entry in entries if _sees(entry, written))
-    return ModelIndex(
-        tuple(names), defaults, tags, counts, repositories, frozenset(owners), seeing, _having(tuple(names))
+    apart, owned = tuple(names), frozenset(owners)
+    return ModelIndex(apart, defaults, tags, counts, repositories, owned, seeing, _own(entries, told), _having(apart))
+
+
+def _own(entries: Iterable[tuple[str, Mapping[str, Any]]], told: Told) -> frozenset[str]:
+    names = (str(name) for key, entry in entries for name in (key, entry.get("name") or key))
+    return frozenset(
+        " ".join(word for word in _taken_apart(name, told)[0].split() if not is_size(word)) for name in names
     )
 
 
@@ -191,189 +188,3 @@ def _sees(entry: Mapping[str, Any], written: Mapping[str, Mapping[str, Any]]) ->
             break
         entry = written.get(str(entry["like"]), {})
     return bool(entry.get("image_tokens"))
-
-
-def adds_version(index: ModelIndex, key: str, asked: TypedName) -> bool:
-    """Whether every name of a model that has the words asked for has a version beyond them: `Qwen2-Audio`."""
-    names = [name for name, owner in index.names if owner == key and set(asked.needed) <= set(name.needed)]
-    if any(word.lstrip("v")[:1].isdigit() for word in asked.needed if not is_size(word)):
-        return False
-    return bool(names) and all(version_of(name)[0] for name in names)
-
-
-def chosen(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
-    """The id that a name means, and all that it may mean; None where nothing, or several, may be meant."""
-    for effective in (False, True):
-        near = _nearest(index, asked, effective)
-        if near:
-            break
-    else:
-        return _base_inside(index, asked)
-    named = {key for key, (_, name) in near.items() if _BASE in {*asked.optional} & {*name.optional}}
-    if len(named) == 1 and near[next(iter(named))][1].needed == asked.needed:
-        return next(iter(named)), tuple(near)
-    default = (asked.tagged and index.tags.get(asked.needed)) or index.defaults.get(asked.needed)
-    ids = tuple(near)
-    if default is not None and (default in near or not revisions(asked.optional)):
-        return default, tuple(dict.fromkeys((default, *ids)))
-    best = min(distance for distance, _ in near.values())
-    first = [key for key, (distance, _) in near.items() if distance <= best + 1e-9]
-    if len(first) == 1 and _of_another_family(index, asked, near[first[0]][1]):
-        return None, ()
-    if len(first) == 1 and _part_of_an_offspring(first[0], asked, near[first[0]][1]):
-        return None, ()
-    if len(first) == 1:
-        return first[0], (first[0],) if best < 1 else ids
-    rests = {version_of(near[key][1])[1] for key in first}
-    if len(rests) == 1:
-        newest = max(first, key=lambda key: version_of(near[key][1])[0])
-        return newest, (newest, *(key for key in first if key != newest))
-    return None, tuple(sorted(near, key=lambda key: near[key][0]))
-
-
-def _nearest(index: ModelIndex, asked: TypedName, effective: bool) -> dict[str, tuple[float, TypedName]]:
-    """For each model that has all words asked for: its distance, and the name that has it."""
-    near: dict[str, tuple[float, TypedName]] = {}
-    if not any(word.isalpha() for word in asked.needed) or len("".join(asked.needed)) == 1:
-        return near
-    of: dict[bool, set[str]] = {False: set(), True: set()}
-    blind = tuple(word for word in asked.needed if word not in SIGHT)
-    plain = replace(asked, needed=blind) if asked.sizes and any(map(str.isalpha, blind)) else asked
-    for name, key in index.candidates(plain):
-        said = asked if key not in index.seeing or SIGHT & set(name.needed) else plain
-        far = distance(said, name, effective=effective, count=index.counts.get(key, 0.0))
-        if far is None:
-            continue
-        if key not in near or far < near[key][0]:
-            near[key] = (far, name)
-        agrees = revised(asked.optional, (*name.needed, *name.optional))
-        if agrees is not None:
-            of[agrees].add(key)
-    kept = of[True] & set(near) or set(near) - of[False]
-    if dates(asked.optional) and of[False] & set(near) and not of[True]:  # a release that is known under no name
-        kept = {key for key in kept if near[key][0] < 1}
-    return {key: found for key, found in near.items() if key in kept}
-
-
-def _base_inside(index: ModelIndex, asked: TypedName) -> tuple[str | None, tuple[str, ...]]:
-    words = set(asked.needed)
-    near = [(name, key) for name, key in index.names if words.issuperset(name.needed)]
-    inside = [(name.needed, key) for name, key in near if held(asked, name)]
-    own_words = index.vocabulary - SAME
-    inside = inside or [(name.needed, key) for name, key in near if held_apart(asked, name, index.families, own_words)]
-    if not inside:
-        return None, ()
-    longest = max(len(name) for name, _ in inside)
-    keys = tuple(dict.fromkeys(key for name, key in inside if len(name) == longest))
-    if len(keys) == 1 and not asked.sizes and _is_sold_smaller(index, asked, keys[0]):
-        return None, ()
-    names = {name for name, _ in inside if len(name) == longest}
-    if len(keys) > 1 and len(names) == 1:  # releases of one model: what its name means by itself
-        key, _ = chosen(index, TypedName(names.pop(), asked.optional))
-        return (key, keys) if key in keys else (None, ())
-    return (keys[0], keys) if len(keys) == 1 else (None, ())
-
-
-def _is_sold_smaller(index: ModelIndex, asked: TypedName, key: str) -> bool:
-    """Whether others with the words of a name without a size have one: `DeepSeek-R1-Medical` may be made of those."""
-    own = [
-        name.needed for name, owner in index.names if owner == key and asked.needed[: len(name.needed)] == name.needed
-    ]
-    return any(
-        owner != key and name.sizes and name.needed[: len(words)] == words and is_size(name.needed[len(words)])
-        for words in own
-        for name, owner in index.names
-        if len(name.needed) > len(words)
-    )
-
-
-def _of_another_family(index: ModelIndex, asked: TypedName, found: TypedName) -> bool:
-    """Whether a size that the family asked for lacks was met in a name of two more (`Mistral 8B` in Minitron)."""
-    family = tuple(word for word in asked.needed if not is_size(word))
-    beyond = [word for word in family_words(found.needed) if word not in asked.needed]
-    return len(beyond) > 1 and len(family) < len(asked.needed) and family in index.families
-
-
-def _part_of_an_offspring(key: str, asked: TypedName, found: TypedName) -> bool:
-    """Whether only a part was asked for of the name that others gave to what they tuned from a model: no name of its.
-
-    `fara` is, whose size alone is missing; `mythos` means no model that somebody calls `Qwythos 9B Claude Mythos 5`.
-    """
-    beyond = [word for word in found.needed if word.isalpha() and word not in asked.needed]
-    own = typed(key).needed
-    return bool(beyond) and (first_letters(found) not in own or other_version(asked.needed, own))
-
-
-_TELLING: Final = 2
-"""Words of a family without a version that tell it from others: `mistral nemo`, not `hunyuan`."""
-
-
-def held(asked: TypedName, name: TypedName) -> bool:
-    """Whether the name asked for holds a whole model's name, and no size that is not that model's.
-
-    So is `Dolphin3.0-Llama3.1-8B` made of Llama 3.1 8B, and `GLM-4.5-Air-REAP-82B` of no model that is known.
-    """
-    inner = name.needed
-    if not _may_hold(asked, name) or not name.sizes:
-        return False
-    return _behind(asked.needed, inner) is not None
-
-
-def held_apart(asked: TypedName, name: TypedName, families: frozenset[Words], known: frozenset[str]) -> bool:
-    """Whether the name asked for holds a model's family whole and its size elsewhere: `Wayfarer-70B-Llama-3.3`.
-
-    What follows the family must not make it another one (`Qwen3-Coder-8B`, `GLM-5V`). One without a version has two
-    words and begins the name, or the date of its release; a name without a size is in none that has one, of a
-    distillation, or with a `known` word ahead of it: `DeepSeek-V3.1-Nex-N1`.
-    """
-    inner, mine = family_of(name.needed), family_of(asked.needed)
-    behind = _behind(mine, inner)
-    if behind is None or not _may_hold(asked, name) or not set(name.needed) <= set(asked.needed):
-        return False
-    dated = bool(dates(asked.optional) & dates(name.optional))
-    told = dated or (bool(name.sizes) and behind == len(inner))
-    if _is_bare(inner) and (not told or len(inner) < _TELLING):
-        return False
-    if not name.sizes and (asked.sizes or (DISTILLED in mine and DISTILLED not in inner)):
-        return False
-    if not name.sizes and known.intersection(mine[: behind - len(inner)]):
-        return False
-    nexts = mine[behind : behind + 1]
-    if not nexts:
-        return True
-    longer = (*inner, *nexts)
-    known_longer = any(family[: len(longer)] == longer for family in families)
-    return not known_longer and not _says_which(nexts[0])
-
-
-def _says_which(word: str) -> bool:
-    """Whether a word behind a family tells one model of it from others: `air`, `flashx`, a number, a letter.
-
-    That of `R1` is none: so people call what they tuned to reason.
-    """
-    return word in GENERIC or word[:-1] in GENERIC or word[0].isdigit() or (len(word) == 1 and word != "r")
-
-
-def family_of(words: Words) -> Words:
-    """What is left of a name without its sizes and the parts of them."""
-    return tuple(word for word in words if not is_size(word) and not PART.fullmatch(word))
-
-
-def _may_hold(asked: TypedName, name: TypedName) -> bool:
-    """Whether a name may stand in the one asked for: it has a word of its own, and no size or kind is added to it."""
-    return (
-        any(word.isalpha() and len(word) > 1 for word in name.needed)
-        and set(asked.sizes) <= set(name.sizes)
-        and not (OTHER & set(asked.needed)) - set(name.needed)
-    )
-
-
-def _is_bare(family: Words) -> bool:
-    """Whether a name has no version: `mistral`, which others begin with."""
-    return not any(word.lstrip("v")[:1].isdigit() for word in family)
-
-
-def _behind(words: Words, inner: Words) -> int | None:
-    """Where words end that stand side by side in others; None where they do not."""
-    ends = (i + len(inner) for i in range(len(words) - len(inner) + 1) if words[i : i + len(inner)] == inner)
-    return next(ends, None)

@@ -1,11 +1,12 @@
-"""Models by the names that people have for them, as `model_names` takes them apart."""
+"""Models by the names that people have for them, as `models` takes them apart."""
 
 from __future__ import annotations
 
 import functools
 import os
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import UsageError
 from ...record import replace
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from .model_index import ModelIndex
     from .models import TypedName
 
+LONGEST_REGION: Final = 2
+"""Letters of a region ahead of a maker and a family: `us.anthropic.claude-sonnet`."""
 LIBRARY: Final = "library/"
 """What stands before a name of Ollama's library where it is written out."""
 OLLAMA_FORMAT: Final = "q4_k_m"
@@ -105,7 +108,7 @@ def _as_named(model: Model, wanted: str, context: int) -> Model:
 
 def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -> tuple[str | None, tuple[str, ...]]:
     """The id that a name means, and all that it may mean: as it is written, else with a slip or two mended."""
-    from .model_index import adds_version, chosen
+    from .model_choice import adds_version, chosen
     from .models import dotted, lacks_family, repository, typed, unabbreviated, with_points
     from .served import hyphenated, spellings
 
@@ -190,6 +193,17 @@ def _version_behind(word: str, words: Tokens) -> float:
     return float(behind[0]) if behind and behind[0][0].isdigit() else 0.0
 
 
+def _is_told_of(family: Mapping[str, Any], text: str) -> bool:
+    """Whether a repository's name has words of others ahead of a family's: what it learned from (`vicuna-gpt4`)."""
+    from .models import SAME
+
+    words = tokens_of(text.rpartition("/")[2])
+    ahead = words[: words.index(family["word"])] if family["word"] in words else ()
+    return any(
+        len(word) > LONGEST_REGION and word not in SAME and word not in family["maker"].lower() for word in ahead
+    )
+
+
 def _without_answer(text: str, *, newest: bool = False, begins: str = "") -> UsageError | None:
     """What to answer to the name of a model whose weights nobody published, or that writes no text; None of others.
 
@@ -204,6 +218,8 @@ def _without_answer(text: str, *, newest: bool = False, begins: str = "") -> Usa
             return UsageError("unknown-model", problem, "See 'llmfeas models list' for those that are known.")
     for family in known.get("families", ()):
         if family["word"] not in words or (begins and begins != family["word"]):
+            continue
+        if "/" in text and _is_told_of(family, text):
             continue
         if "from" in family and not newest and _version_behind(family["word"], words) < family["from"]:
             continue

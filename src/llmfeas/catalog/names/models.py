@@ -45,7 +45,7 @@ _SAME_WORDS: Final = """
     community exl2 exl3 exl bpw meta crack derisked onnx hybrid npu obliterated optiq quark mtp mtplx optimized
     speed bare serve facebook google mistralai nvidia openai zai org ai microsoft huggingface ibm liquid
     bytedance arcee moonshot moonshotai alibaba tencent baidu xiaomi stepfun allenai databricks xai apple tiiuae
-    cohere coherelabs"""
+    cohere coherelabs sft dpo rlhf ppo grpo rlvr orpo simpo kto"""
 SAME: Final = frozenset(_SAME_WORDS.split())
 """Words that say how a model was tuned, packed or by whom; they change none of its sizes."""
 _FREED: Final = frozenset(("abliterated", "heretic", "derestricted", "decensored", "uncensored", "obliterated"))
@@ -62,16 +62,25 @@ CONTEXT_SLACK: Final = 1.05
 """Between what people call a context and the power of two that it is: `128k` for 131072, `1m` for 1048576."""
 UNITS_OF_SIZE: Final = (("b",), ("m",), ("t",))
 _WITH_MORE: Final = (
-    "blip instructblip clip vit vision vl vlm audio omni ocr tts asr speech voice image video internvl ovis ultravox"
-    " llava"
+    "blip instructblip clip siglip vit vision vl vlm mm mllm audio omni ocr tts asr speech voice image video internvl"
+    " ovis ultravox llava vila mplug owl mantis cambrian points slime xgen"
 )
 SIGHT: Final = frozenset(("vl", "vlm", "vision"))
 """Words that say nothing of a model that sees anyway: `Qwen3.8-27B-MXFP4-VL`."""
 _DRAFTS: Final = "eagle dflash dspark medusa speculator speculators draft assistant pard"
-_CUT: Final = "reap ream thrift pruned loop"
+_CUT: Final = "reap ream thrift pruned loop trm gtr sentence"
+_BUILT_ANEW: Final = "recurrent residual attn looped mamba rwkv random dummy"
 _MADE_OF: Final = "t"
-OTHER: Final = frozenset(f"{_WITH_MORE} {_DRAFTS} {_CUT} {_MADE_OF}".split())
+MIXTURE: Final = "moe"
+OTHER: Final = frozenset(f"{_WITH_MORE} {_DRAFTS} {_CUT} {_BUILT_ANEW} {_MADE_OF} {MIXTURE}".split())
 """Words of models that hold another one and more, draft for it, are cut from it or built from it: not that one."""
+_LANGUAGE_WORDS: Final = """
+    arabic bengali bulgarian catalan chinese croatian czech danish dutch english estonian finnish french german
+    greek hebrew hindi hungarian icelandic indonesian italian japanese korean latvian lithuanian malay norwegian
+    persian polish portuguese romanian russian serbian slovak slovenian spanish swedish tamil thai turkish
+    ukrainian urdu vietnamese"""
+LANGUAGES: Final = frozenset(_LANGUAGE_WORDS.split())
+"""Ahead of a name without a size they say that it has another vocabulary: `polish-gpt2-small`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +132,8 @@ _ABBREVIATED: Final = (
     (re.compile(r"(?<![a-z0-9])l3([123])(?=-)"), r"llama-3.\1"),
     (re.compile(r"(?<![a-z0-9])mn(?=-)"), "mistral-nemo"),
     (re.compile(r"(?<![a-z0-9])ms(3\.[12])(?=-)"), r"mistral-small-\1"),
+    (re.compile(r"(?<![a-z0-9])q(2\.5|3(?:\.\d)?)(?=-\d)"), r"qwen\1"),
+    (re.compile(r"(?<![a-z0-9])(?<!mistral-)(?:nemo[-_]12b|12b[-_]nemo)(?![a-z0-9])"), "mistral-nemo-12b"),
 )
 """What those who merge models call the ones that they start from."""
 
@@ -176,6 +187,9 @@ def _parted(words: Iterable[str]) -> tuple[Words, Words]:
         else:
             needed.append(word)
         sized, before = sized or is_size(word) or bool(_DATE.fullmatch(word)), word
+    if any(is_size(word) and word[-1] == "b" for word in needed):  # millions beside them are of data: `3M-Llama3-70B`
+        of_data = [word for word in needed if is_size(word) and word[-1] == "m"]
+        needed, optional = [word for word in needed if word not in of_data], optional + of_data
     return (tuple(needed), tuple(optional)) if needed else (tuple(optional), ())
 
 
