@@ -16,7 +16,7 @@ from .quantization import Quantization, expanded
 from .records import built
 from .types import Count, Fraction, Identifier, PositiveOrZero, Strict
 
-PUBLIC_CODE: Final = ("eager", "frameworks")
+PUBLIC_CODE: Final = ("eager", "frameworks", "own")
 """Kernels of an engine that are those of the model's public code."""
 
 MOST_ASKED: Final = 256
