@@ -20,6 +20,9 @@ from .types import Count, CountOrZero, Fraction, Identifier, PositiveOrZero, Str
 OLLAMA: Final = "ollama"
 DATE: Final = r"20\d\d(-[01]\d(-[0-3]\d)?)?"
 
+UNNAMED_KERNELS: Final = ("eager", "frameworks", "own")
+"""What an engine may train with that is no entry of data/implementations.yaml: counted as public code."""
+
 Style = Literal["plain", "tuned", "native"]
 """Framework code; fused and overlapping; the same without a framework."""
 

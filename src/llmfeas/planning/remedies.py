@@ -92,15 +92,39 @@ def _larger(
     alone: bool,
 ) -> list[Way]:
     """Ways that take other or more devices, with another recipe where they must if they are `alone`: no others do."""
-    device = estimated.scenario.device
-    shown, backend = (SHOWN_HARDWARE, None) if alone else (1, device.backend)
-    larger = _least_painful(search, [(axis,) for axis in hardware], shown, backend)
-    if alone and not larger and hardware:
-        pairs = [*((change, axis) for axis in hardware for change in recipe), tuple(hardware)]
-        larger = _least_painful(search, pairs, shown, None)
-    if alone and not larger and len(hardware) > 1 and device.kind != "datacenter":
-        larger = _least_painful(search, [rented_groups(estimated, catalog)], shown, None)
+    wanted, backend = (SHOWN_HARDWARE, None) if alone else (1, estimated.scenario.device.backend)
+    larger: list[Way] = []
+    for axes in _by_reach(hardware, estimated, catalog):
+        plain = any(len(way.changes) == 1 and _any_sure([way]) for way in larger)
+        if not axes or plain or len(larger) == wanted:
+            continue
+        larger += _least_painful(search, [(axis,) for axis in axes], wanted - len(larger), backend)
+        if alone and not larger:
+            pairs = [*((change, axis) for axis in axes for change in recipe), tuple(axes)]
+            larger = _least_painful(search, pairs, 1, None)
+    if not alone:
+        return larger
+    if not larger and len(hardware) > 1 and estimated.scenario.device.kind != "datacenter":
+        larger = _least_painful(search, [rented_groups(estimated, catalog)], SHOWN_HARDWARE, None)
     return larger
+
+
+def _by_reach(hardware: Sequence[Axis], estimated: Estimate, catalog: Catalog) -> list[list[Axis]]:
+    """What stands at a desk before what is rented, for somebody who has a desk."""
+    if estimated.scenario.device.kind == "datacenter":
+        return [list(hardware)]
+    kind_of = catalog.devices.reader("kind")
+    parts: list[list[Axis]] = [[], []]
+    for axis in hardware:
+        for rented, part in enumerate(parts):
+            changes = (
+                each
+                for each in axis.alternatives
+                if (axis.name == "device" and kind_of(str(each.settings["device"])) == "datacenter") == bool(rented)
+            )
+            if kept := tuple(changes):
+                part.append(Axis(axis.name, kept))
+    return parts
 
 
 def adapted_ways(search: Search, axes: Sequence[Axis], kept: Sequence[Way], catalog: Catalog) -> list[Way]:
