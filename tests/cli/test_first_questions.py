@@ -116,7 +116,11 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         0,
         ("32, 64, 96 and 128 GiB", "works from 64 GiB"),
     ),
-    ("plan -m llama-3-70b -d 'mac mini m4 16gb' -t qlora", 0, ("Change -d h100-sxm ✓", "not --memory auto")),
+    (
+        "plan -m llama-3-70b -d 'mac mini m4 16gb' -t qlora",
+        0,
+        ("Change -d m3-max-30c --memory 96GiB ✓", "not --memory auto"),
+    ),
     ("estimate -m llama-3-8b -d 'm4 max' -t lora", 0, ("of memory assumed", "it is sold with", "works from")),
     (
         "estimate -m llama-3-8b -d 'm1 max' -t lora --memory 32GiB",

@@ -197,7 +197,7 @@ def test_other_hardware_is_what_somebody_lets(device: str) -> None:
 def test_who_has_a_desk_is_told_what_stands_on_one_first(ask: dict[str, object], device: str) -> None:
     found = answer(ask, catalog(), ladder=False).remedies
     named = [str(remedy.changes["device"]) for remedy in found if "device" in remedy.changes]
-    assert named == [device]
+    assert named[0] == device
 
 
 @pytest.mark.parametrize(("own", "model"), [("arc-b580", "qwen3-4b"), ("rx-6900xt", "llama-3.1-8b")])

@@ -20,9 +20,6 @@ from .types import Count, CountOrZero, Fraction, Identifier, PositiveOrZero, Str
 OLLAMA: Final = "ollama"
 DATE: Final = r"20\d\d(-[01]\d(-[0-3]\d)?)?"
 
-UNNAMED_KERNELS: Final = ("eager", "frameworks", "own")
-"""What an engine may train with that is no entry of data/implementations.yaml: counted as public code."""
-
 Style = Literal["plain", "tuned", "native"]
 """Framework code; fused and overlapping; the same without a framework."""
 
@@ -138,9 +135,7 @@ class TrainingTraits(Strict):
     copies: bool = False
     """Where a copy of the model fits on each device and is as fast, nothing is divided unless somebody says so."""
     kernels: Identifier = "frameworks"
-    """What runs: public code (`eager`), own code that is counted as that (`own`), data/implementations.yaml, or fused
-    where pre-training divides (`frameworks`).
-    """
+    """What runs: one of `UNNAMED_KERNELS`, or an entry of data/implementations.yaml."""
     checkpointing: Literal["none", "selective", "full"] | None = None
     """What it recomputes where nobody says; None: everything where adapters train, else nothing."""
     adapted_layers: Count | None = None

@@ -10,8 +10,8 @@ from ..record import dataclass, field, replace
 from ..text import printable
 from .device import BackendId, DeviceClass
 from .efficiency import Efficiency
-from .engine import UNNAMED_KERNELS, Engine
-from .implementation import KINDS, Implementations
+from .engine import Engine
+from .implementation import KINDS, UNNAMED_KERNELS, Implementations
 from .quantization import Quantization, expanded
 from .records import built
 from .types import Count, Fraction, Identifier, PositiveOrZero, Strict

@@ -8,7 +8,8 @@ from itertools import chain
 from ..catalog.architecture import Model
 from ..catalog.backend import Backend, built_for, default_engine, traits_of
 from ..catalog.device import Device
-from ..catalog.engine import UNNAMED_KERNELS, Engine
+from ..catalog.engine import Engine
+from ..catalog.implementation import UNNAMED_KERNELS
 from ..catalog.joined import Joined
 from ..catalog.named import engine_named
 from ..catalog.quantization import StoredWeights

@@ -200,7 +200,8 @@ def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> tuple[
     """Representative devices, like ones, and those of the same backend that somebody lets: of those that are not much
     older, have more memory and published rates, and lack no number format of the one at hand. Nobody goes from an
     accelerator to plain processors, none from a desk to a card for servers that nobody lets; no computer is bought for
-    a part of its processor, but for what stands for all of those, and no board of a robot. What stands for no class is not even read.
+    a part of its processor, but for what stands for all of those, and no board of a robot. What stands for no class is
+    not even read.
     """
     found = []
     devices, rented, oldest = catalog.devices, let(catalog), _year(own.released) - GENERATION_YEARS
