@@ -119,7 +119,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     (
         "plan -m llama-3-70b -d 'mac mini m4 16gb' -t qlora",
         0,
-        ("Change -d m3-max-30c --memory 96GiB ✓", "not --memory auto"),
+        ("Change -d m3-max-30c", "not --memory auto"),
     ),
     ("estimate -m llama-3-8b -d 'm4 max' -t lora", 0, ("of memory assumed", "it is sold with", "works from")),
     (
