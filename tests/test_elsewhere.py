@@ -77,6 +77,29 @@ def test_a_setting_of_another_tool_is_answered_in_python_and_in_a_sweep() -> Non
     assert caught.value.candidates == ("micro_batch", "concurrency")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "setting"), [("tensor_parallel_size", 2, "tp"), ("per_device_train_batch_size", 4, "micro_batch")]
+)
+def test_a_keyword_of_another_tool_that_takes_the_same_value_is_taken(name: str, value: int, setting: str) -> None:
+    found = bare_answer({"model": "gpt2", "device": "2xt4", "task": "finetune", "engine": "megatron", name: value})
+    assert getattr(found.scenario, setting) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("gradient_accumulation_steps", "Here it is --global-batch, the sequences of a whole step over all devices."),
+        ("learning_rate", "It changes neither memory nor time: leave it out."),
+        ("np", "Here it is --concurrency."),
+        ("taks", "Did you mean 'task' or 'tokens'?"),
+    ],
+)
+def test_a_keyword_that_is_none_of_ours_is_told_how_it_is_said(name: str, hint: str) -> None:
+    with pytest.raises(UsageError, match="unknown setting") as caught:
+        bare_answer({"model": "gpt2", "device": "t4", name: 4})
+    assert caught.value.hint == hint
+
+
 def test_a_value_that_is_an_option_of_ours_is_told_so() -> None:
     with pytest.raises(UsageError, match="--offload") as caught:
         bare_answer({"model": "gpt2", "device": "t4", "offload": "nvme"})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from .catalog.quantization import Quantization
 from .errors import UsageError, did_you_mean
-from .options import BY_NAME, OPTIONS, Option, flag_of
+from .options import BY_NAME, Option, flag_of
 from .scenario import ORIGINS, Origin
 from .text import printable
 from .units import Number, parse_bytes, parse_count, parse_duration, parse_fraction, parse_integer, parse_money
@@ -15,6 +15,8 @@ from .units import Number, parse_bytes, parse_count, parse_duration, parse_fract
 Value = str | int | float
 PLAIN = frozenset((str, int, float))
 """Types of most values."""
+MOST_LETTERS = 2
+"""A name of another tool that is no longer (`np`, `r`) stands for no setting: only behind a dash it is surely meant."""
 
 
 def parsed(request: Mapping[str, object], formats: Quantization) -> dict[str, Value]:
@@ -30,7 +32,7 @@ def parsed(request: Mapping[str, object], formats: Quantization) -> dict[str, Va
     values: dict[str, Value] = {}
     given_as: dict[str, str] = {}
     for name, raw in request.items():
-        option = BY_NAME.get(name) or _unknown_setting(name)
+        option = option_called(name)
         value = _read(option, name, raw, formats)
         if value is None:
             continue
@@ -78,7 +80,7 @@ def recorded_origins(request: Mapping[str, object]) -> dict[str, Origin]:
 def said_in(request: Mapping[str, object]) -> dict[str, object]:
     """What a person said in a request: of an answer's `inputs` all that was not derived, to ask something else with."""
     origins = recorded_origins(request)
-    return {name: raw for name, raw in request.items() if origins.get(BY_NAME[name].name, "given") == "given"}
+    return {name: raw for name, raw in request.items() if origins.get(option_called(name).name, "given") == "given"}
 
 
 def value_of(option: Option, raw: object, formats: Quantization) -> Value:
@@ -187,17 +189,39 @@ def _quantity(option: Option, raw: Number) -> int | float:
             return parse_count(raw, what, low, high, example, "number")
 
 
-def _unknown_setting(name: str) -> Option:
-    from .elsewhere import ours
+def option_called(name: str) -> Option:
+    """The setting of a name: its own, or another tool's that takes the same value (`tensor_parallel_size`).
 
-    said = ours(str(name))
-    if said is not None:
-        names = tuple(flag.removeprefix("--").replace("-", "_") for flag in said.flags)
-        meant = f"Here it is {' or '.join(map(repr, names))}."
-        raise UsageError("unknown-setting", f"unknown setting {printable(name, 40)!r}.", meant, names)
+    Raises:
+        UsageError: there is none; the hint says how it is said here, or what is near.
+    """
+    option = BY_NAME.get(name) or called_elsewhere(str(name))
+    if option is not None:
+        return option
     from difflib import get_close_matches
 
     near = get_close_matches(str(name)[:60], BY_NAME, n=3, cutoff=0.6)
-    known = ", ".join(option.name for option in OPTIONS)
-    hint = did_you_mean(near, f"Settings are: {known}.")
-    raise UsageError("unknown-setting", f"unknown setting {printable(name, 40)!r}.", hint, near)
+    raise _unknown(name, did_you_mean(near, "See 'llmfeas estimate --help', where dashes are underscores here."), near)
+
+
+def called_elsewhere(name: str) -> Option | None:
+    """The setting that another tool calls so and that takes the same value; None where no tool is known to.
+
+    Raises:
+        UsageError: it takes another value, or changes nothing that is estimated.
+    """
+    from .elsewhere import is_no_matter, ours
+
+    said = ours(name)
+    if said is None:
+        if is_no_matter(name):
+            raise _unknown(name, "It changes neither memory nor time: leave it out.")
+        return None
+    names = [flag.removeprefix("--").replace("-", "_") for flag in said.flags]
+    if said.same and len(name) > MOST_LETTERS:
+        return BY_NAME[names[0]]
+    raise _unknown(name, f"Here it is {said.text}.", names)
+
+
+def _unknown(name: object, hint: str, near: Sequence[str] = ()) -> UsageError:
+    return UsageError("unknown-setting", f"unknown setting {printable(name, 40)!r}.", hint, near)

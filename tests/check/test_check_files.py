@@ -41,6 +41,8 @@ def refusal(folder: Path, text: str) -> list[str]:
         (f"{HEAD}expect: {{}}", "c.yaml:3:1: nothing is expected"),
         (f"{HEAD}expect: {{at: worst}}", "c.yaml:3:1: nothing is expected"),
         (f"{HEAD}expect: {{total_seconds: 3}}", "unknown expectation 'total_seconds'. Here it is 'total'."),
+        (f"{HEAD}lr: 1\nexpect: {{fits: true}}", "unknown key 'lr'. It changes neither memory nor time: leave it out."),
+        (f"{HEAD}np: 4\nexpect: {{fits: true}}", "unknown key 'np'. Here it is --concurrency."),
         (f"name: small\n{HEAD}expect: {{fits: true}}", "c.yaml:1:1: unknown key 'name'. Here it is 'id'."),
         (f"{HEAD}expect: {{fitz: true}}", "c.yaml:3:10: unknown expectation 'fitz'. Did you mean 'fits'"),
         (f"{HEAD}expect:\n  peak_gib: 3d", "c.yaml:4:3: peak_gib: '3d' has an unknown unit 'd'"),

@@ -116,7 +116,11 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         0,
         ("32, 64, 96 and 128 GiB", "works from 64 GiB"),
     ),
-    ("plan -m llama-3-70b -d 'mac mini m4 16gb' -t qlora", 0, ("Change -d h100-sxm ✓", "not --memory auto")),
+    (
+        "plan -m llama-3-70b -d 'mac mini m4 16gb' -t qlora",
+        0,
+        ("Change -d m3-max-30c", "not --memory auto"),
+    ),
     ("estimate -m llama-3-8b -d 'm4 max' -t lora", 0, ("of memory assumed", "it is sold with", "works from")),
     (
         "estimate -m llama-3-8b -d 'm1 max' -t lora --memory 32GiB",
@@ -279,6 +283,18 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
             "not optimum-neuron trainium2:",
         ),
     ),
+    # what a Mac runs is code of its own
+    (
+        "estimate -m llama-3.2-1b -d m4-max-40c -t lora",
+        0,
+        ("runs the engine's own code", "not Training runs the model's"),
+    ),
+    ("estimate -m llama-3.2-1b -d m4-max-40c -t lora --transformers 4", 0, ("MLX does not run transformers' code",)),
+    # what is no command, but something that one does
+    ("explain -m gpt2 -d t4", 2, ("Did you mean 'estimate --explain'?",)),
+    ("max-model -d 4090", 2, ("Did you mean 'solve max-model'?",)),
+    ("serve -m gpt2 -d t4", 2, ("Did you mean 'estimate --task inference'?",)),
+    ("gpus", 2, ("Did you mean 'devices'?",)),
     # a part of names is looked for
     ("estimate -m 8B -d rtx-4090", 2, ("unknown model '8B'. See 'llmfeas models search 8b'.",)),
     ("models search 8b", 0, ("llama-3.1-8b",)),
@@ -296,10 +312,10 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         "plan -m llama-3.1-70b -d 64xh100-sxm -t pretrain --tokens 100B --deadline 7d",
         0,
         (
-            "Change -d h100-sxm --num-devices",
+            "Change -d 192xh100-sxm",
             "misses the deadline",
             "megatron instead of pytorch",
-            "not --num-devices 256",
+            "not 256xh100-sxm",
         ),
     ),
     # one sentence for a file that is not there

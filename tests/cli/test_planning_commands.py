@@ -101,7 +101,7 @@ def test_what_is_nearest_says_by_how_much_it_misses(run: Run) -> None:
 @pytest.mark.parametrize(
     ("more", "code"),
     [
-        (("--keep", "optimiser"), "unknown-setting"),
+        (("--keep", "colour"), "unknown-setting"),
         (("--keep", ","), "bad-value"),
         (("--keep", "device", "--any-device"), "contradiction"),
         (("--deadline", "soon"), "bad-quantity"),

@@ -186,6 +186,41 @@ def test_other_hardware_is_what_somebody_lets(device: str) -> None:
     assert all(catalog().devices[name].prices for name in named)
 
 
+@pytest.mark.parametrize(
+    ("ask", "device"),
+    [
+        ({"model": "llama-3.1-8b", "device": "arc-b580", "task": "lora"}, "arc-pro-b60"),
+        ({"model": "qwen3-32b", "device": "rtx-3060", "task": "qlora"}, "rtx-5090"),
+        ({"model": "llama-3.2-3b", "device": "steam-deck", "task": "lora"}, "strix-halo"),
+    ],
+)
+def test_who_has_a_desk_is_told_what_stands_on_one_first(ask: dict[str, object], device: str) -> None:
+    found = answer(ask, catalog(), ladder=False).remedies
+    named = [str(remedy.changes["device"]) for remedy in found if "device" in remedy.changes]
+    assert named[0] == device
+
+
+@pytest.mark.parametrize(("own", "model"), [("arc-b580", "qwen3-4b"), ("rx-6900xt", "llama-3.1-8b")])
+def test_a_card_for_servers_is_offered_to_a_desk_only_where_somebody_lets_it(own: str, model: str) -> None:
+    found = estimate(resolution({"model": model, "device": own, "task": "finetune"}, catalog()))
+    tried = [catalog().devices[str(change.settings["device"])] for change in device_changes(found, catalog())]
+    of_servers = {device.id for device in tried if device.kind == "datacenter"}
+    assert of_servers and of_servers <= let(catalog())
+    assert not any(device.kind in ("edge", "apu") and not device.representative for device in tried)
+
+
+def test_nobody_gives_up_16_bits_for_more_memory() -> None:
+    found = estimate(resolution({"model": "qwen3-1.7b", "device": "rtx-3060", "task": "finetune"}, catalog()))
+    tried = [catalog().devices[str(change.settings["device"])] for change in device_changes(found, catalog())]
+    assert tried and all(device.tflop_per_s.bf16 is not None for device in tried)
+
+
+def test_a_machine_that_is_sold_with_several_sizes_is_offered_with_enough() -> None:
+    ask = {"model": "deepseek-r1", "device": "m4-max-40c", "task": "inference"}
+    found = answer(ask, catalog(), ladder=False).remedies
+    assert {"device": "m3-ultra", "memory": "512GiB"} in [remedy.changes for remedy in found]
+
+
 def test_of_devices_that_hurt_alike_those_that_somebody_lets_come_first() -> None:
     found = estimate(resolution({"model": "llama-3-70b", "device": "t4", "task": "lora"}, catalog()))
     pains = {change.settings["device"]: change.pain for change in device_changes(found, catalog())}

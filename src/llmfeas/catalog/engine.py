@@ -135,7 +135,7 @@ class TrainingTraits(Strict):
     copies: bool = False
     """Where a copy of the model fits on each device and is as fast, nothing is divided unless somebody says so."""
     kernels: Identifier = "frameworks"
-    """What runs: public code (`eager`), data/implementations.yaml, fused where pre-training divides (`frameworks`)."""
+    """What runs: one of `UNNAMED_KERNELS`, or an entry of data/implementations.yaml."""
     checkpointing: Literal["none", "selective", "full"] | None = None
     """What it recomputes where nobody says; None: everything where adapters train, else nothing."""
     adapted_layers: Count | None = None
@@ -186,7 +186,7 @@ class TrainingTraits(Strict):
 
     def runs_public_code(self, known: Implementations) -> bool:
         """Whether a fine-tuning runs the code of transformers, as it is or with some of its operators replaced."""
-        return self.kernels in ("eager", "frameworks") or known.lies_over(self.kernels)
+        return self.kernels in ("eager", "frameworks") or (self.kernels != "own" and known.lies_over(self.kernels))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

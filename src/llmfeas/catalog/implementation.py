@@ -38,6 +38,11 @@ LossKind = Literal[
 FUSED = "fused"
 """The entry of `kernels` that those of frameworks with a model of their own are like."""
 
+UNNAMED_KERNELS: Final = ("eager", "frameworks", "own")
+"""What an engine may train with that is no such entry: the public code; that, or a framework's where pre-training
+divides; code of its own that is counted as the public one.
+"""
+
 KINDS: Final[Mapping[str, Callable[[Architecture], bool]]] = {
     "encoders": lambda each: each.encoder,
     "encoder-decoders": lambda each: each.source is not None,

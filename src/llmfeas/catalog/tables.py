@@ -11,13 +11,10 @@ from ..text import printable
 from .device import BackendId, DeviceClass
 from .efficiency import Efficiency
 from .engine import Engine
-from .implementation import KINDS, Implementations
+from .implementation import KINDS, UNNAMED_KERNELS, Implementations
 from .quantization import Quantization, expanded
 from .records import built
 from .types import Count, Fraction, Identifier, PositiveOrZero, Strict
-
-PUBLIC_CODE: Final = ("eager", "frameworks")
-"""Kernels of an engine that are those of the model's public code."""
 
 MOST_ASKED: Final = 256
 """Engines that were asked for, which are kept: anybody may make up names."""
@@ -162,7 +159,7 @@ class Tables:
 
     def _missing_names(self, engine: Engine) -> Iterator[str]:
         formats = self.quantization.formats
-        yield from _missing("kernels", (engine.training.kernels,), (*PUBLIC_CODE, *self.implementations.kernels))
+        yield from _missing("kernels", (engine.training.kernels,), (*UNNAMED_KERNELS, *self.implementations.kernels))
         known = {*formats, *(each.kind for each in formats.values())}
         yield from _missing("format", (*engine.formats, *engine.limits), known)
         named = (*engine.architectures, *engine.without, *engine.no_fp16)

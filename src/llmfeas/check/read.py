@@ -17,7 +17,7 @@ from ..catalog.validation import validated
 from ..errors import DataError, LlmfeasError, UsageError, did_you_mean
 from ..options import BY_NAME
 from ..record import dataclass
-from ..request import parsed
+from ..request import called_elsewhere, parsed
 from ..text import printable
 from .figures import FIGURES, NAMES, OTHER_NAMES, WORDS, End
 from .requirement import Requirement, WrittenRequirement, contradiction, figure_requirement, word_requirement
@@ -165,11 +165,16 @@ def _duplicates(blocks: Sequence[ScenarioBlock]) -> Iterator[Report]:
 
 
 def _check_settings(settings: Mapping[str, Any], place: Place, formats: Quantization, faults: list[Report]) -> None:
+    elsewhere, wrong = _called_elsewhere(settings)
     for name in ("model", "device"):
-        if name not in settings and not _misspelt(name, settings):
+        if name not in settings and name not in elsewhere and not _misspelt(name, settings):
             faults.append((place, _bad(f"'{name}' is missing", f"Add for instance '{name}: {_EXAMPLES[name]}'.")))
     for name, value in settings.items():
-        if name not in BY_NAME:
+        if name in wrong:
+            text = f"unknown key '{printable(name, 40)}'"
+            faults.append(((*place, name), _bad(text, wrong[name].hint, wrong[name].candidates)))
+            continue
+        if name not in BY_NAME and name not in elsewhere.values():
             faults.append(((*place, name), _unknown(name, (*BY_NAME, *OWN_KEYS), "key", len(faults) < MOST_HINTED)))
             continue
         if value == []:
@@ -180,6 +185,20 @@ def _check_settings(settings: Mapping[str, Any], place: Place, formats: Quantiza
             except LlmfeasError as error:
                 where = (*place, name, number) if isinstance(value, list) else (*place, name)
                 faults.append((where, error))
+
+
+def _called_elsewhere(settings: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, UsageError]]:
+    """Keys of other tools, by the settings that they stand for; and those that stand for none, with how it is said."""
+    found: dict[str, str] = {}
+    wrong: dict[str, UsageError] = {}
+    for key in settings:
+        try:
+            option = None if key in BY_NAME else called_elsewhere(key)
+        except UsageError as error:
+            wrong[key] = error
+        else:
+            found |= {} if option is None else {option.name: key}
+    return found, wrong
 
 
 def _misspelt(name: str, settings: Mapping[str, Any]) -> bool:

@@ -41,6 +41,24 @@ COMMANDS: Mapping[str, str] = {
 }
 """Each command's name, which is also its file, with what it does."""
 
+MEANT: Mapping[str, Sequence[str]] = {
+    **dict.fromkeys(("explain", "why", "derive"), ("estimate --explain",)),
+    **dict.fromkeys(("memory", "vram", "fit", "fits", "calc", "calculate", "predict", "run", "cost"), ("estimate",)),
+    **dict.fromkeys(("versus", "vs", "rank"), ("compare",)),
+    **dict.fromkeys(("recommend", "suggest", "advise", "fix", "remedies"), ("plan",)),
+    **dict.fromkeys(("export", "config", "configure"), ("launch",)),
+    **dict.fromkeys(("validate", "assert", "expect", "ci"), ("check",)),
+    **dict.fromkeys(("benchmark", "benchmarks", "accuracy", "measurements"), ("backtest",)),
+    **dict.fromkeys(("gpu", "gpus", "cards", "hardware", "accelerators"), ("devices",)),
+    **dict.fromkeys(("engine", "engines", "frameworks", "support"), ("backends",)),
+    **dict.fromkeys(("price", "prices", "cloud", "clouds", "rent"), ("offers",)),
+    **dict.fromkeys(("search", "show", "list", "info"), ("models", "devices")),
+    **dict.fromkeys(("web", "ui", "browser"), ("page",)),
+    **dict.fromkeys(("settings", "options"), ("estimate --help",)),
+    **{word: (f"--{word}",) for word in ("help", "version")},
+}
+"""What a word is about that is no command."""
+
 EPILOG = "Start with: llmfeas estimate --model gpt2-xl --device rtx-4070ti"
 
 
@@ -68,10 +86,13 @@ class CommandGroup(click.Group):
         """
         known = self.list_commands(ctx)
         if args and args[0] not in known and not args[0].startswith("-"):
-            words = args[0].lower().replace("_", "-").split("-")
-            meant = list(dict.fromkeys(self.meant[word] for word in words if word in self.meant))
-            raise unknown_command(args[0], known, f"{ctx.command_path} --help", meant)
+            raise unknown_command(args[0], known, f"{ctx.command_path} --help", self.about(args[0]))
         return super().resolve_command(ctx, args)
+
+    def about(self, name: str) -> Sequence[str]:
+        """What a name that is none of a command is about."""
+        words = name.lower().replace("_", "-").split("-")
+        return list(dict.fromkeys(self.meant[word] for word in words if word in self.meant))
 
 
 class LazyGroup(CommandGroup):
@@ -88,6 +109,17 @@ class LazyGroup(CommandGroup):
         command = import_module(f"{__package__}.commands.{cmd_name}").command
         assert isinstance(command, click.Command)
         return command
+
+    def about(self, name: str) -> Sequence[str]:
+        """What a name that is none of a command is about: a question of `solve`, a task, or a command."""
+        from ..elsewhere import ours
+        from ..planning.solve import QUESTIONS
+
+        word = name.lower().replace("_", "-")
+        task = ours(word)
+        if word in QUESTIONS:
+            return (f"solve {word}",)
+        return (f"estimate {task.text}",) if task and task.flags == ("--task",) else MEANT.get(word, ())
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""

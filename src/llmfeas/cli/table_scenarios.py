@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from io import BufferedReader
 
-from ..errors import DataError, did_you_mean
-from ..options import BY_NAME
+from ..errors import DataError, UsageError
+from ..request import option_called
 from ..text import printable
 from .scenario_items import BLOCK_SCENARIOS, MAX_LINE_BYTES, Item, ScenarioLine
 
@@ -18,7 +17,14 @@ MOST_COLUMNS = 200
 def is_header(line: bytes) -> bool:
     """Whether a first line names settings, a model or a device among them, with commas, semicolons or tabs between."""
     names = _cells(line)
-    return len(names) > 1 and bool({"model", "device"} & set(names)) and all(name in {*BY_NAME, "id"} for name in names)
+    return len(names) > 1 and bool({"model", "device"} & set(names)) and all(map(_is_column, names))
+
+
+def _is_column(name: str) -> bool:
+    try:
+        return name == "id" or bool(option_called(name))
+    except UsageError:
+        return False
 
 
 def _separator(line: bytes) -> str:
@@ -47,10 +53,11 @@ def from_table(first: bytes, stream: BufferedReader, name: str) -> Iterator[list
 def _header(first: bytes, name: str) -> list[str]:
     header = _cells(first)
     for column in header:
-        if column not in {*BY_NAME, "id"}:
-            near = get_close_matches(column[:60], BY_NAME, n=3)
-            hint = did_you_mean(near, "Columns are settings, and id.")
-            raise DataError("bad-table", f"{name}:1: {printable(column, 40)!r} is no setting.", hint, near)
+        try:
+            _ = column == "id" or option_called(column)
+        except UsageError as error:
+            text = f"{name}:1: {printable(column, 40)!r} is no setting."
+            raise DataError("bad-table", text, error.hint, error.candidates) from None
     if len(set(header)) < len(header) or len(header) > MOST_COLUMNS:
         raise DataError("bad-table", f"{name}:1: a column stands twice.", "Name each setting once.")
     return header

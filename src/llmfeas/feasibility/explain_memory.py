@@ -89,6 +89,7 @@ def memory_terms(estimate: Estimate) -> Iterator[Term]:
 
 CODES: Final[Mapping[Code, str]] = {
     "fused": "fused, of a training framework",
+    "own": "the model's public code, as a stand-in for the engine's own",
     "patched": "the model's public code, with a library's kernels in it",
     "compiled": "the model's public code, compiled with its loss",
     "public": "the model's public code",

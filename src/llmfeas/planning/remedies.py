@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 
+from ..catalog.device import Device
 from ..catalog.joined import Joined
 from ..catalog.store import Catalog
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate, Remedy
 from .changes.axes import axes_of
-from .changes.change import AUTO, Axis, Changes, tier_of, together
+from .changes.change import AUTO, Axis, Change, Changes, tier_of, together
 from .changes.change import change as make_change
 from .changes.hardware import OWN, devices_text, rented_groups
 from .changes.training import engine_changes
@@ -22,6 +23,8 @@ from .way import Way
 SHOWN = 3
 SHOWN_HARDWARE = 2
 ENOUGH = 24
+CARDS = ("consumer", "workstation")
+"""Kinds of devices that are put into a computer."""
 MOST_CHANGES = 2
 MOST_TOGETHER = 3
 """Changes that go together where no one or two surely do."""
@@ -92,15 +95,47 @@ def _larger(
     alone: bool,
 ) -> list[Way]:
     """Ways that take other or more devices, with another recipe where they must if they are `alone`: no others do."""
-    device = estimated.scenario.device
-    shown, backend = (SHOWN_HARDWARE, None) if alone else (1, device.backend)
-    larger = _least_painful(search, [(axis,) for axis in hardware], shown, backend)
-    if alone and not larger and hardware:
-        pairs = [*((change, axis) for axis in hardware for change in recipe), tuple(hardware)]
-        larger = _least_painful(search, pairs, shown, None)
-    if alone and not larger and len(hardware) > 1 and device.kind != "datacenter":
-        larger = _least_painful(search, [rented_groups(estimated, catalog)], shown, None)
+    scenario = estimated.scenario
+    shown, backend = (SHOWN_HARDWARE, None) if alone else (1, scenario.device.backend)
+    larger: list[Way] = []
+    for axes in _by_reach(hardware, scenario.device, catalog):
+        wanted = shown - len(larger)
+        if not axes or not wanted or any(map(_is_card, larger)):
+            continue
+        here = 1 if scenario.is_training and scenario.device.kind != "datacenter" else wanted
+        larger += _least_painful(search, [(axis,) for axis in axes], here, backend)
+        if alone and not larger:
+            pairs = [*((change, axis) for axis in axes for change in recipe), tuple(axes)]
+            larger = _least_painful(search, pairs, here, None)
+    if not alone:
+        return larger
+    if not larger and len(hardware) > 1 and scenario.device.kind != "datacenter":
+        larger = _least_painful(search, [rented_groups(estimated, catalog)], SHOWN_HARDWARE, None)
     return larger
+
+
+def _is_card(way: Way) -> bool:
+    """Whether a way is to put one other card into a computer."""
+    return len(way.changes) == 1 and _any_sure([way]) and way.estimate.scenario.device.kind in CARDS
+
+
+def _by_reach(hardware: Sequence[Axis], own: Device, catalog: Catalog) -> Iterator[list[Axis]]:
+    """Yield what stands at a desk before what is rented, for somebody who has a desk."""
+    kind_of = catalog.devices.reader("kind")
+    if own.kind == "datacenter":
+        yield list(hardware)
+        return
+    for rented in (False, True):
+        parts = (
+            Axis(axis.name, tuple(each for each in axis.alternatives if _is_rented(each, kind_of) == rented))
+            for axis in hardware
+        )
+        yield [part for part in parts if part.alternatives]
+
+
+def _is_rented(change: Change, kind_of: Callable[[str], object]) -> bool:
+    device = change.settings.get("device")
+    return device is not None and kind_of(str(device)) == "datacenter"
 
 
 def adapted_ways(search: Search, axes: Sequence[Axis], kept: Sequence[Way], catalog: Catalog) -> list[Way]:

@@ -178,6 +178,7 @@ MUCH = 0.1
 
 CODES = {
     "fused": "Training runs a framework's fused kernels; public code holds more in memory.",
+    "own": "Training runs the engine's own code; its memory is counted as that of the model's public code.",
     "patched": "Training runs the model's public code with a library's kernels in it.",
     "compiled": "Training runs the model's public code, compiled with its loss.",
     "public": "Training runs the model's public code; fused kernels would hold less in memory.",

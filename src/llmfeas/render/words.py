@@ -150,7 +150,10 @@ def setting(name: str, value: object) -> str:
 
 
 def flags(changes: Mapping[str, object]) -> str:
-    """Settings as options of the command line: `--task lora --micro-batch 1`."""
+    """Settings as options of the command line, as people type them: `--task lora --micro-batch 1`, `-d 8xh100-sxm`."""
+    if "device" in changes and "num_devices" in changes:
+        changes = {**changes, "device": f"{changes['num_devices']}x{changes['device']}"}
+        changes.pop("num_devices")
     words = []
     for name, value in changes.items():
         option = BY_NAME.get(name)

@@ -9,6 +9,7 @@ from ..catalog.architecture import Model
 from ..catalog.backend import Backend, built_for, default_engine, traits_of
 from ..catalog.device import Device
 from ..catalog.engine import Engine
+from ..catalog.implementation import UNNAMED_KERNELS
 from ..catalog.joined import Joined
 from ..catalog.named import engine_named
 from ..catalog.quantization import StoredWeights
@@ -321,7 +322,7 @@ def eager_reason(draft: Draft, model: Model, engine: Engine) -> str:
     if engine.fused:
         old = (
             draft.values["task"] != "inference"
-            and engine.training.kernels not in ("eager", "frameworks")
+            and engine.training.kernels not in UNNAMED_KERNELS
             and device.tflop_per_s.bf16 is None
             and not engine.training.fused_without_bf16
         )

@@ -28,7 +28,7 @@ def kernels_of(scenario: Scenario) -> str:
 def _kernels_under(engine: Engine, scenario: Scenario) -> str:
     declared = engine.training.kernels
     if declared != "frameworks":
-        return "" if declared == "eager" else declared
+        return "" if declared in ("eager", "own") else declared
     if scenario.method != "pretrain" or scenario.num_devices == 1:
         return ""
     return "fused" if scenario.zero >= 1 or scenario.tp > 1 or scenario.pp > 1 else ""
@@ -92,15 +92,17 @@ def runs_public_code(scenario: Scenario) -> bool:
     return not kernels_of(scenario) and scenario.engine_record.training.kernels == "frameworks"
 
 
-Code = Literal["fused", "patched", "compiled", "public"]
-"""Whose code a training runs: a framework's own on fused kernels, or the model's public code: with a library's kernels
-in it, compiled, or as it is."""
+Code = Literal["fused", "own", "patched", "compiled", "public"]
+"""Whose code a training runs: a framework's own, on fused kernels or counted as public code, or the public code: with a
+library's kernels in it, compiled, or as it is."""
 
 
 def code_of(scenario: Scenario) -> Code:
     """Whose code a training is taken to run."""
     if runs_fused(scenario):
         return "fused"
+    if scenario.engine_record.training.kernels == "own":
+        return "own"
     return "patched" if runs_patched(scenario) else "compiled" if runs_compiled(scenario) else "public"
 
 

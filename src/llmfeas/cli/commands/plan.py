@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...errors import CheckFailedError, UsageError
-from ...options import BY_NAME
+from ...request import option_called
 from ..parameters import Command, Grouped, Output, outputs, settings
 from ..wanted import question
 
@@ -58,14 +58,10 @@ def kept(text: str | None) -> tuple[str, ...]:
     names = [name.strip().lstrip("-").replace("-", "_") for name in (text or "").split(",") if name.strip()]
     if text is not None and not names:
         raise UsageError("bad-value", "--keep names no setting.", "For example --keep precision,optimizer.")
-    for name in names:
-        if name not in BY_NAME:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name[:40], BY_NAME, n=2)
-            hint = f"Did you mean {' or '.join(near)}?" if near else "See llmfeas estimate --help."
-            raise UsageError("unknown-setting", f"--keep: there is no setting '{name[:40]}'.", hint, near)
-    return tuple(BY_NAME[name].name for name in names)
+    try:
+        return tuple(option_called(name).name for name in names)
+    except UsageError as error:
+        raise UsageError(error.code, f"--keep: {error.message}", error.hint, error.candidates) from None
 
 
 command = Command(

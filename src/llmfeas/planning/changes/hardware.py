@@ -10,6 +10,7 @@ from ...catalog.joined import Joined
 from ...catalog.prices import let
 from ...catalog.store import Catalog
 from ...feasibility.result import Estimate
+from ...memory.usable import usable_part
 from ...record import dataclass
 from ...scenario import Scenario
 from ...units import GIB
@@ -18,6 +19,8 @@ from .change import AUTO, Axis, Change, Source, change
 LARGER = 1.001
 MORE = {"datacenter": (7, -1.0), "workstation": (4, 0.0), "consumer": (4, 0.5)}
 """By kind of device: how often a count is doubled, and how much harder than usual it is to have two."""
+MOST_AT_HOME = 2
+"""How often where nobody is known to let cards of a desk: in one computer there are four."""
 HARDLY_MORE = (2, 2.5)
 """The same for Macs, PCs and boards."""
 RENTED = (10, -1.0)
@@ -77,7 +80,10 @@ def count_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
 
     A server that does not keep up with its load gets more copies of the model, not larger ones.
     """
-    yield from _counts(estimate, *MORE.get(estimate.scenario.device.kind, HARDLY_MORE))
+    device = estimate.scenario.device
+    doublings, hard = MORE.get(device.kind, HARDLY_MORE)
+    at_home = device.kind != "datacenter" and device.id not in let(catalog)
+    yield from _counts(estimate, min(doublings, MOST_AT_HOME) if at_home else doublings, hard)
 
 
 def rented_groups(estimate: Estimate, catalog: Catalog) -> tuple[Axis, Axis]:
@@ -130,6 +136,8 @@ def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     short = exceeds or not (estimate.verdict.is_late or estimate.verdict.load not in ("not_asked", "ok"))
     needed = estimate.memory.peak_bytes.expected if exceeds else 0.0
     able, rented = list(_candidates(catalog, own, estimate.scenario.memory_bytes if short else 0.0)), let(catalog)
+    if estimate.scenario.num_devices > 1 < own.devices_per_node:  # cards of one machine are not replaced by computers
+        able = [one for one in able if catalog.devices.peek(one.id, "devices_per_node") != 1]
     if short:
         able.sort(key=lambda one: _step(one, needed, rented))
     else:
@@ -142,9 +150,26 @@ def device_changes(estimate: Estimate, catalog: Catalog) -> Iterator[Change]:
     kept: dict[str, object] = {"num_devices": scenario.num_devices} if scenario.num_devices > 1 else {}
     kept |= {name: AUTO for name in OWN if scenario.was_given(name)} | _same_batch(scenario, scenario.num_devices)
     for one in sorted(chosen, key=lambda one: one.memory_bytes if short else 0.0):
-        text = f"another device: {catalog.devices.peek(one.id, 'name')}"
-        settings, far = {"device": one.id, **kept}, _farness(one, rented)
-        yield change(scenario, "other-device", settings, text, more=far, alone=OWN)
+        sized, text = _sized(scenario, catalog.devices[one.id], needed)
+        settings, far = {"device": one.id, **kept, **sized}, _farness(one, rented)
+        yield change(scenario, "other-device", settings, f"another device: {text}", more=far, alone=OWN)
+
+
+def _sized(scenario: Scenario, device: Device, needed_bytes: float) -> tuple[dict[str, object], str]:
+    """The size of its memory that a machine needs which is sold with several, where it is not the one that is assumed;
+    and what the machine is called. Nobody buys a large machine of another kind to train on.
+    """
+    apart = scenario.is_training and device.backend != scenario.device.backend
+    if len(device.memory_options_gib) < 2 or apart:
+        return {}, device.name
+    runtime = scenario.tables.runtime
+    enough = [
+        size for size in device.memory_options_gib if usable_part(runtime, device, size * GIB) >= needed_bytes * LARGER
+    ]
+    size = min(enough, default=max(device.memory_options_gib))
+    if size == device.memory_options_gib[0]:
+        return {}, device.name
+    return {"memory": f"{size:g}GiB"}, f"{device.name} with {size:g} GiB of memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,19 +191,22 @@ ASKED_OF_ALL = (
     "representative",
     "memory_gib",
     "devices_per_node",
+    "tflop_per_s",
 )
 
 
 @lru_cache(maxsize=64)
 def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> tuple[_Candidate, ...]:
     """Representative devices, like ones, and those of the same backend that somebody lets: of those that are not much
-    older, have more memory and published rates. Nobody goes from an accelerator to plain processors, and those that
-    stand for no class are not even read.
+    older, have more memory and published rates, and lack no number format of the one at hand. Nobody goes from an
+    accelerator to plain processors, none from a desk to a card for servers that nobody lets; no computer is bought for
+    a part of its processor, but for what stands for all of those, and no board of a robot. What stands for no class is
+    not even read.
     """
     found = []
     devices, rented, oldest = catalog.devices, let(catalog), _year(own.released) - GENERATION_YEARS
     names = list(devices if own.backend == "cpu" else devices.first())
-    released, assumption, by_rule, backend, kind_of, representative, memory_gib, together = map(
+    released, assumption, by_rule, backend, kind_of, representative, memory_gib, together, rates = map(
         devices.reader, ASKED_OF_ALL
     )
     for name in names:
@@ -191,6 +219,12 @@ def _candidates(catalog: Catalog, own: Device, more_than_bytes: float) -> tuple[
             continue
         if kind == "consumer" and together(name) == 1:
             continue  # soldered into a laptop
+        if (kind == "apu" and not representative(name)) or kind == "edge" != own.kind:
+            continue
+        if kind == "datacenter" != own.kind and name not in rented:
+            continue
+        if own.tflop_per_s.bf16 is not None and "bf16" not in (rates(name) or {}):  # type: ignore[operator]
+            continue
         reckoned = by_rule(name)
         if isinstance(reckoned, list | tuple) and "tflop_per_s" in reckoned:
             continue
