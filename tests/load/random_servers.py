@@ -81,6 +81,7 @@ def drawn(seed: int, policy: str, *, fixed: bool = True) -> tuple[random.Random,
         server = replace(server, speculation=Speculation(random_.choice([2, 4]), random_.uniform(0.3, 0.9)))
     if random_.random() < 0.15:
         server = replace(server, overhead_seconds=random_.uniform(0.001, 0.02))
+    server = replace(server, ahead=seed // len(POLICIES) % 2 == 1)
     return random_, server, lengths
 
 

@@ -60,10 +60,20 @@ class Engine:
     used: int = 0
     busy: bool = False
     prompts_only: bool = False
+    coming: deque[tuple[float, Job]] = field(default_factory=deque)
+    """Who came since, with the time."""
+    began: float = 0.0
+    """When the last step began, while which the next one was put together, if steps are put together ahead."""
 
     @property
     def load(self) -> int:
-        return len(self.waiting) + len(self.running)
+        return len(self.coming) + len(self.waiting) + len(self.running)
+
+    def look(self) -> None:
+        """Take those who came to the queue; where steps are put together ahead those who came before the last."""
+        idle = not self.waiting and not self.running
+        while self.coming and (idle or not self.server.ahead or self.coming[0][0] <= self.began):
+            self.waiting.append(self.coming.popleft()[1])
 
     @property
     def total(self) -> float:
@@ -245,7 +255,7 @@ def simulate(server: Server, lengths: Lengths, arrivals: Arrivals, seed: int, *,
     while events:
         now, kind, _, event = heapq.heappop(events)
         if isinstance(event, Job):
-            min(engines, key=lambda engine: engine.load).waiting.append(event)
+            min(engines, key=lambda engine: engine.load).coming.append((now, event))
         else:
             engine, engines[event].busy = engines[event], False
             for job in finish(engine, plans[event], now, random_, run):
@@ -257,6 +267,8 @@ def simulate(server: Server, lengths: Lengths, arrivals: Arrivals, seed: int, *,
             continue
         for number, engine in enumerate(engines):
             if engine.load and not engine.busy:
+                engine.look()
+                engine.began = now
                 plans[number] = engine.planned()
                 seconds, _ = engine.seconds(plans[number])
                 engine.busy = True

@@ -59,3 +59,16 @@ def test_one_request_alone_goes_on_beyond_the_pool_without_a_pass_for_each_token
     small = replace(server, kv_pool_tokens=1000.0, max_num_seqs=4, replicas=1)
     batch = Batch(small, Lengths(prompt=500, output=300_000))
     assert load(batch, Arrivals(requests=2)).output_tokens_per_second > 0.0
+
+
+def test_who_comes_while_others_decode_waits_for_the_step_that_is_put_together_already() -> None:
+    """And who comes alone for none."""
+    _, server, _ = drawn(1, "vllm")
+    plain = replace(server, kv_pool_tokens=1e9, max_num_seqs=64, overhead_seconds=0.0, ahead=False, replicas=1)
+    ahead, cycle = replace(plain, ahead=True), Batch(plain, EQUAL).at(4)
+    for arrivals in (Arrivals(users=4), Arrivals(rate=cycle.rate, requests=400)):
+        at_once, later = (load(Batch(each, EQUAL), arrivals).ttft_seconds.p50 for each in (plain, ahead))
+        assert later - at_once == pytest.approx(cycle.plain_seconds, rel=0.5)
+    for arrivals in (Arrivals(users=1), Arrivals(requests=1)):
+        at_once, later = (load(Batch(each, EQUAL), arrivals).ttft_seconds.p50 for each in (plain, ahead))
+        assert later == at_once

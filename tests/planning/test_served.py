@@ -30,10 +30,16 @@ def test_one_user_more_than_the_most_misses_a_target() -> None:
     assert status(**TARGETS, concurrency=users + 1) == found.beyond["status"] == "infeasible"
 
 
-def test_the_layout_of_the_most_users_is_the_one_that_takes_most_of_them() -> None:
+@pytest.mark.parametrize(
+    ("model", "devices", "layouts"),
+    [("gpt-oss-120b", 2, ({"tp": 1}, {"tp": 2})), ("llama-3.3-70b", 4, ({"tp": 2, "pp": 2}, {"tp": 4}))],
+)
+def test_the_layout_of_the_most_users_is_the_one_that_takes_most_of_them(
+    model: str, devices: int, layouts: tuple[dict[str, int], ...]
+) -> None:
     # a target on the time per token alone bounds no queue: what has room at once decides
-    asked = {"model": "gpt-oss-120b", "device": "h100-sxm", "num_devices": 2, "task": "inference", "tpot": "50ms"}
-    users = {tp: solved("max-users", {**asked, "tp": tp}, catalog()).answer["concurrency"] for tp in (1, 2)}
+    asked = {"model": model, "device": "h100-sxm", "num_devices": devices, "task": "inference", "tpot": "100ms"}
+    users = {each["tp"]: solved("max-users", {**asked, **each}, catalog()).answer["concurrency"] for each in layouts}
     found = solved("max-users", asked, catalog()).answer
     assert (found["layout"]["tp"], found["concurrency"]) == max(users.items(), key=lambda each: each[1])
 

@@ -16,6 +16,7 @@ from llmfeas.settle import resolution
 from llmfeas.timing.inference import InferenceTime, inference_time
 from llmfeas.timing.prefill import streamed_widths
 from llmfeas.timing.regimes import decode_regime, interval
+from llmfeas.timing.served import load_of
 
 LLAMA = Model(
     id="llama-8b",
@@ -334,3 +335,13 @@ def test_answers_of_one_token_take_time_under_a_load() -> None:
             resolution({"model": "laguna-m.1", "device": device, "engine": engine, **asked}, catalog()).scenario
         )
         assert found.largest_requests_per_second.expected > 0.0
+
+
+def test_stages_of_a_pipeline_read_one_prompt_no_sooner_than_a_device_alone() -> None:
+    """One pass carries it through all stages; what the others have to do meanwhile waits for it."""
+    asked = {"model": "llama-3.1-8b", "device": "h100-sxm", "engine": "vllm", "prompt": 4000, "output": 100}
+    alone, staged = (
+        load_of(resolution({**asked, "num_devices": stages, "pp": stages, "concurrency": 1}, catalog()).scenario, 1, 1)
+        for stages in (1, 4)
+    )
+    assert staged.ttft_seconds.p50 > 0.9 * alone.ttft_seconds.p50

@@ -10,6 +10,7 @@ from llmfeas.catalog.store import catalog
 from llmfeas.ranges import Range
 from llmfeas.settle import resolution
 from llmfeas.timing.inference import InferenceTime, inference_time
+from llmfeas.workload.serving import graphed_tokens
 
 ASKED: dict[str, object] = {"model": "llama-3-8b", "task": "inference", "quant": "q4_k_m", "context": 1024}
 
@@ -46,3 +47,22 @@ def test_a_mixture_lies_between_its_parts(mean: float, width: float, slower: flo
     assert mixed.high <= max(one.high, two.high) * 1.001
     assert one.mixed(one, share) == one
     assert one.mixed(two, 0.0).low == pytest.approx(one.low, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("device", "more", "graphed"),
+    [
+        ("h100-sxm", {}, True),
+        ("h100-sxm", {"engine_version": "0.5.9"}, False),
+        ("h100-sxm", {"enforce_eager": True}, False),
+        ("h100-sxm", {"num_devices": 2, "pp": 2}, False),
+        ("mi300x", {}, False),
+    ],
+)
+def test_sglang_starts_short_prompts_sooner_where_it_has_graphs_of_them(
+    device: str, more: dict[str, object], graphed: bool
+) -> None:
+    """By default since 0.5.10 on CUDA, for plain models; else the host starts each kernel."""
+    asked: dict[str, object] = {"model": "llama-3.1-8b", "engine": "sglang", "prompt": 300, "concurrency": 1}
+    scenario = resolution({**asked, "device": device, **more}, catalog()).scenario
+    assert bool(graphed_tokens(scenario)) is graphed

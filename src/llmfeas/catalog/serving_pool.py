@@ -55,16 +55,18 @@ class Release(Strict):
     tokens: tuple[Step, ...] | None = None
     whole_prompts: CountOrZero | None = None
     prompt_graphs: CountOrZero | None = None
+    ahead: bool | None = None
     state_slots: Count | None = None
     modest: tuple[Identifier, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elsewhere(Strict):
-    """What is otherwise on a backend, whatever the release."""
+    """What is otherwise on a backend, whatever the release; None: the same."""
 
-    outside_bytes: PositiveOrZero
-    spread_bytes: PositiveOrZero
+    outside_bytes: PositiveOrZero | None = None
+    spread_bytes: PositiveOrZero | None = None
+    prompt_graphs: CountOrZero | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -90,6 +92,10 @@ class ServingPool(Strict):
     """The largest batch that graphs are captured for."""
     prompt_graphs: CountOrZero = 0
     """Tokens of a pass over prompts up to which pieces of it run from graphs."""
+    plain_graphs: bool = False
+    """Such graphs are there only without drafts, pipeline stages, copies that share experts, images and indexers."""
+    ahead: bool = False
+    """It puts the next step together while one runs."""
     modest: tuple[Identifier, ...] = ()
     """Generations and kinds that have the defaults of the smallest devices, however much memory they have."""
     counts_graphs: bool = False
@@ -171,7 +177,8 @@ def _of_release(pool: ServingPool, version: str) -> ServingPool:
 @lru_cache(maxsize=64)
 def _on_backend(pool: ServingPool, backend: BackendId) -> ServingPool:
     other = pool.elsewhere[backend]
-    return replace(pool, outside_bytes=other.outside_bytes, spread_bytes=other.spread_bytes)
+    named = ((each.name, getattr(other, each.name)) for each in fields(Elsewhere))
+    return replace(pool, **{name: value for name, value in named if value is not None})
 
 
 @lru_cache(maxsize=256)

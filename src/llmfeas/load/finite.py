@@ -86,7 +86,8 @@ class Run:
         """A heap of the steps in which those who decode end, some of them thrown out since."""
         self.decoding = 0
         self.newest: list[Request] = []
-        self.time = self.step = self.tokens = self.cached = 0.0
+        self.time = self.step = self.tokens = self.cached = self.seen = 0.0
+        """`seen`: until when those came whom the next step can take."""
         self.running = 0
         self.gaps: list[tuple[float, float]] = []
         self.stood: dict[LoadBound, float] = dict.fromkeys(WAITED_FOR, 0.0)
@@ -106,11 +107,11 @@ class Run:
         return self.server.kv_pool_tokens - self.tokens
 
     def _advance(self) -> None:
-        while self.coming and self.coming[0].arrival <= self.time:
+        while self.coming and self.coming[0].arrival <= self.seen:
             self.coming[0].stood = dict(self.stood)
             self.waiting.append(self.coming.popleft())
         if not self.running and not self.waiting:
-            self.time = self.coming[0].arrival
+            self.time = self.seen = max(self.time, self.coming[0].arrival)
             return
         budget = float(self.server.max_num_batched_tokens)
         if self.policy.mixed:
@@ -224,6 +225,7 @@ class Run:
         each = self.server.step_seconds(decoding, self._cached(steps) if decoding else 0.0, tokens, attended)
         seconds = each * max(1.0, steps)
         self.time += seconds
+        self.seen = self.time - each if self.server.ahead else self.time
         self.step += steps
         self.tokens += steps * decoding * self.pace * (1 - self.policy.reserved)
         self.cached += steps * decoding * self.pace

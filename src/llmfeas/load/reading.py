@@ -162,6 +162,8 @@ class RandomPromptReading(PromptReading):
             after = compound_quantile(u[4], self._count(current - waited), self.own, self.variation)
             total = min(self.cycle.full_tokens, total + min(after, max(0.0, self.room - ahead)))
         reading = self.seconds(total)
+        if self.batch.server.ahead:
+            waited -= self.mean
         return current - waited + reading, reading
 
     def _count(self, seconds: float) -> float:

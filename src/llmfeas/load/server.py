@@ -77,6 +77,8 @@ class Server:
     speculation: Speculation = Speculation()
     overhead_seconds: float = 0.0
     """Of each request on its way in: network, tokenizer, queue of the front end."""
+    ahead: bool = False
+    """The next step is put together while one runs: who comes meanwhile waits for both."""
 
     def __post_init__(self) -> None:
         if min(self.max_num_seqs, self.max_num_batched_tokens, self.replicas, self.page_tokens) < 1:

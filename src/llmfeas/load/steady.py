@@ -180,9 +180,11 @@ def _even(batch: Batch, users: float) -> Load:
 
 
 def _late(batch: Batch, cycle: Cycle) -> float:
-    """Seconds from a request's coming in to the next step, where it is sent as its predecessor ends with a step."""
+    """Seconds from a request's coming in to its first step, where it is sent as its predecessor ends with a step."""
     step, overhead = cycle.plain_seconds, batch.server.overhead_seconds
-    return step * math.ceil(overhead / step) - overhead if step else 0.0
+    if not step or cycle.running <= 1:
+        return 0.0
+    return step * (math.ceil(overhead / step) + batch.server.ahead) - overhead
 
 
 def figures(found: SteadyState, drawn: list[Drawn], output: float) -> Load:

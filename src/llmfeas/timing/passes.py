@@ -22,8 +22,8 @@ def step_seconds(scenario: Scenario, sequences: int, tokens: int) -> StepSeconds
     """What a step takes on one replica, with up to so many sequences and prompt tokens, from the model of each alone.
 
     Asked at few sizes and interpolated between them. Stages work on as many passes at once, each with its share of the
-    sequences and prompts: all have made a step when one of them has gone through all layers. Copies that share experts
-    are one replica: each decodes its share, but reads whole prompts, and all wait for the one that reads most.
+    sequences: all have made a step when the slowest has gone through all layers, since none overtakes another. Copies
+    that share experts are one replica and wait for each other too. A prompt is read whole, by one pass of one copy.
     """
     length, passes, copies = _length(scenario), passes_at_once(scenario), peers(scenario)
     longest = min(scenario.prompt or TYPICAL_TOKENS, tokens / copies / passes)
@@ -34,8 +34,8 @@ def step_seconds(scenario: Scenario, sequences: int, tokens: int) -> StepSeconds
         return sum(decode_parts(scenario, cached, each, together / each).values())
 
     def read(waiting: float, attended: float) -> float:
-        together = max(1.0, waiting / passes)
-        own = max(together / copies, min(together, longest))
+        own = max(1.0, waiting / passes / copies, min(waiting, longest))
+        together = max(own, waiting / passes)
         alone = stage_gain(scenario, own) if passes > 1 else 1.0
         return alone * own * sum(read_parts(scenario, own, 2 * attended, together / (own * copies)).values())
 

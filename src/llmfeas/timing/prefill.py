@@ -19,7 +19,7 @@ from ..model.sums import Sums, architecture_sums
 from ..record import dataclass
 from ..scenario import Scenario
 from ..units import TERA
-from ..workload.serving import peers, pool_of, widest_pass_tokens
+from ..workload.serving import graphed_tokens, peers, widest_pass_tokens
 from .decode import sum_seconds, summed
 from .host import head_bytes, parts_with_shares, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import EAGER, Path, inference_path
@@ -369,8 +369,7 @@ def _steady(scenario: Scenario) -> tuple[Sums, PrefillRates, float, int]:
         from .reading import forward_of
 
         launch = forward_of(scenario, NOTIONAL_PROMPT).host_seconds
-    pool = None if scenario.enforce_eager else pool_of(scenario)
-    return sums, rates, launch, pool.prompt_graphs if pool else 0
+    return sums, rates, launch, graphed_tokens(scenario)
 
 
 def launch_seconds(scenario: Scenario, sums: Sums) -> float:

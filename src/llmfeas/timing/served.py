@@ -22,7 +22,7 @@ from ..record import dataclass, replace
 from ..scenario import Scenario
 from ..workload.cache import kv_cache_bytes
 from ..workload.lengths import lengths_of
-from ..workload.serving import cached_value_bytes, peers, replicas, widest_pass_tokens
+from ..workload.serving import cached_value_bytes, peers, pool_of, replicas, widest_pass_tokens
 from .decode import passes_at_once
 from .inference import speed_intervals
 from .links import device_links
@@ -140,6 +140,7 @@ def arrivals_of(scenario: Scenario) -> Arrivals:
 def server_of(scenario: Scenario, decode_factor: float = 1.0, read_factor: float = 1.0) -> Server:
     """The engine as its scheduler sees it, with steps that are faster by factors than computed."""
     limits, policy = limits_of(scenario), POLICIES[scenario.engine_record.serving.scheduler]
+    pool = pool_of(scenario)
     if not policy.chunked:  # who serves such prompts has made room for a whole one beside those who decode
         whole = peers(scenario) * scenario.prompt + limits.max_num_seqs
         limits = replace(limits, max_num_batched_tokens=max(limits.max_num_batched_tokens, whole))
@@ -156,6 +157,7 @@ def server_of(scenario: Scenario, decode_factor: float = 1.0, read_factor: float
         replicas=max(1, replicas(scenario) // peers(scenario)),
         speculation=Speculation(scenario.drafted, scenario.acceptance or 0.0),
         overhead_seconds=scenario.tables.efficiency.value("prefill.request"),
+        ahead=pool is not None and pool.ahead,
     )
 
 

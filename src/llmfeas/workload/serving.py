@@ -12,6 +12,7 @@ from ..catalog.quantization import StoredWeights
 from ..catalog.serving_pool import ServingPool
 from ..catalog.tables import Tables
 from ..findings import cached_across_batches
+from ..model.sums import architecture_sums
 from ..record import dataclass, fields
 from ..scenario import Scenario
 from .kernels import dialect_of
@@ -201,6 +202,19 @@ def pool_of(scenario: Scenario) -> ServingPool | None:
         return None
     pool = scenario.engine_record.serving.memory.pool
     return None if pool is None else pool.of(scenario.engine_version, scenario.device.backend)
+
+
+def graphed_tokens(scenario: Scenario) -> int:
+    """Tokens of a pass over prompts up to which the server runs pieces of it from graphs; 0: in no pass."""
+    pool = None if scenario.enforce_eager else pool_of(scenario)
+    if pool is None:
+        return 0
+    model = scenario.model
+    bare = not (scenario.drafted or scenario.pp > 1 or peers(scenario) > 1 or model.architecture.tower_parameters)
+    bare = bare and not (
+        architecture_sums(model.architecture).picking_blocks or model.architecture.compressed_attention
+    )
+    return pool.prompt_graphs if bare or not pool.plain_graphs else 0
 
 
 def _context(scenario: Scenario) -> int:

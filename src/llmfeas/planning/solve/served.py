@@ -100,7 +100,7 @@ def _users(scenario: Scenario) -> float:
     """Users within the targets, all of whose requests have room at once, as a verdict asks."""
     lengths, _, targets = load_of(scenario)
     room = memory(scenario).serving
-    held = math.inf if room is None else replicas(scenario) * room.kv_pool_tokens.expected / (scenario.context or 1)
+    held = math.inf if room is None else replicas(scenario) * room.together.at_once.expected
     server = server_of(scenario)
     if not scenario.was_given("max_num_seqs"):  # all run at once, as they do when so many are asked for
         server = replace(server, max_num_seqs=MOST_USERS)
