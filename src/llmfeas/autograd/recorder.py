@@ -61,6 +61,10 @@ class Recorder:
         """Tiles of logits become statistics operator by operator."""
         self.wide_masks = False
         """Dropout multiplies by a mask of its input's type: PyTorch fuses it on accelerators alone."""
+        self.softmax_writes = False
+        """Backward of a softmax writes out its output times its gradient: kernels of GPUs."""
+        self.softmax_widens = False
+        """A softmax of fp16 in fp32 is one kernel, forward and backward."""
         self.held: list[tuple[int, Storage]] = []
         """What hooks and nodes keep until the backward pass has ended, with the layer."""
         self.named: Tensor | None = None

@@ -40,6 +40,10 @@ class Recipe:
     """What lies between the two products of attention that is written out is one kernel."""
     wide_masks: bool = False
     """Dropout keeps a mask of its input's type, as on CPUs."""
+    softmax_writes: bool = False
+    """Backward of a softmax writes out its output times its gradient, as on GPUs."""
+    softmax_widens: bool = False
+    """Those of fp16 in fp32 are one kernel there."""
     windowed: bool = False
     """The sequence reaches the attention window."""
     filled: int = 0

@@ -24,7 +24,7 @@ TWICE, AS_FAST = 1.99, 0.99
 """Twice and once, between figures that were rounded to four digits."""
 LLAMA_CPP = "llama.cpp"
 """Whose names of formats most of its kin use."""
-QLORA_QUANTS = ("nf4", "gptq-int4", "awq-int4", "int8")
+QLORA_QUANTS = ("nf4", "nf4-single", "gptq-int4", "awq-int4", "int8")
 OWN_BASES = ("nvfp4",)
 """Formats of a frozen base that an engine has kernels of its own for."""
 
