@@ -15,6 +15,7 @@ from ..workload.kernels import (
     code_of,
     has_host,
     multiplies_integers,
+    packs_stacks,
     runs_fused,
     runs_public_code,
     runs_wide,
@@ -52,8 +53,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         expert_tp=scenario.expert_tp,
         sequence_parallel=layout.sequence_parallel and _divides(scenario, traits),
         rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
-        quantized=scenario.method == "qlora",
-        integers=multiplies_integers(scenario),
+        **_few_bits(scenario),
         narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
         # Only where tiles or masks are: what nothing sees would have the same step walked again for each backend.
         folds_tiles=TILE in (loss or traits.loss) and scenario.device.backend not in GPUS,
@@ -118,6 +118,16 @@ def _dropped(scenario: Scenario, traits: Implementation) -> dict[str, bool]:
         "drop_embedding": traits.drops_embedding and _drops(asked, rates, rates.embedding),
         "drop_attention": _drops_attention(scenario, traits),
         "drop_residual": traits.drops_residual and _drops(asked, rates, rates.residual),
+    }
+
+
+def _few_bits(scenario: Scenario) -> dict[str, bool]:
+    """What of a frozen base is in few bits, and how it is multiplied."""
+    base = scenario.method == "qlora"
+    return {
+        "quantized": base,
+        "packs_stacks": base and packs_stacks(scenario),
+        "integers": multiplies_integers(scenario),
     }
 
 

@@ -58,6 +58,8 @@ class Recipe:
     """Routed experts of a layer that this rank holds; 0: all."""
     quantized: bool = False
     """The frozen base is stored in few bits; each matrix is unpacked where it is used."""
+    packs_stacks: bool = False
+    """So are stacks of experts: written out whole for their products, and kept so until the backward of these."""
     integers: bool = False
     """It is multiplied in 8 bits as it is, and unpacked in backward alone (LLM.int8)."""
     unpacked_bytes: int = 2

@@ -283,7 +283,8 @@ def settle_release(draft: Draft, model: Model, engine: Engine, catalog: Catalog)
         draft.override("transformers", "5", "default")
         return
     form = catalog.tables.quantization.format(str(draft.values["quant"]), engine.speaks)
-    older = runs and form.skips_stacks and stacks_experts(known, model.architecture)
+    packs = not serves and engine.training.packs_stacks
+    older = runs and form.skips_stacks and not packs and stacks_experts(known, model.architecture)
     draft.settle("transformers", "4" if older else "5", "derived" if older else "default")
 
 
