@@ -51,7 +51,7 @@ EVERY_TASK = frozenset(TASKS)
 PRECISIONS = ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16", "fp8-mixed", "mxfp8-mixed", "nvfp4-mixed")
 # fmt: off
 QUANTIZATIONS = (
-    "none", "int8", "nf4", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "q4_k_s", "q4_0", "q3_k_m", "q2_k",
+    "none", "int8", "nf4", "nf4-single", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "q4_k_s", "q4_0", "q3_k_m", "q2_k",
     "awq-int4", "gptq-int4", "gptq-int8", "autoround-int4", "w4a16", "w8a8-int8", "mxfp4", "mxfp8", "nvfp4", "fp8",
 )
 # fmt: on

@@ -226,12 +226,22 @@ def mean(recorder: Recorder, x: Tensor, rows: int) -> Tensor:
     return recorder.new(rows, x.width, recorder.open(made, (x,)))
 
 
+def _softmax_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    return amid(recorder, g, 1) if recorder.softmax_writes and not recorder.compiled else fresh(recorder, node, g)
+
+
+def _widening_softmax_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
+    _product = recorder.new(g.n, g.width)
+    return [recorder.new(g.n, 2)]
+
+
 def softmax(recorder: Recorder, x: Tensor, width: int | None = None) -> Tensor:
     """Softmax, in `width` bytes where asked (else in fp32 under autocast); keeps its output."""
     target = width or (4 if recorder.autocast else x.width)
-    if width is not None or recorder.autocast:
+    widens = recorder.softmax_widens and x.width < target
+    if (width is not None or recorder.autocast) and not widens:
         x = cast(recorder, x, target)
-    node = recorder.open(fresh, (x,))
+    node = recorder.open(_widening_softmax_back if widens else _softmax_back, (x,))
     out = recorder.new(x.n, target, node)
     recorder.keep(node, out)
     return out

@@ -31,6 +31,11 @@ from .storage import (
 class Recorder:
     """Records forward operators and runs them backward, on one ledger."""
 
+    softmax_writes = False
+    """Backward of a softmax writes out its output times its gradient: kernels of GPUs."""
+    softmax_widens = False
+    """A softmax of fp16 in fp32 is one kernel, forward and backward."""
+
     def __init__(self, sizes: Sizes, *, autocast: bool, recording: bool = True, ledger: Ledger | None = None) -> None:
         self.sizes = sizes
         self.ledger = ledger or Ledger()

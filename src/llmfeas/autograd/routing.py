@@ -39,13 +39,16 @@ def rows(recorder: Recorder, x: Tensor, index: Tensor, n: int) -> Tensor:
 
 
 def grouped(recorder: Recorder, x: Tensor, weight: Parameter, offsets: Tensor, n: int) -> Tensor:
-    """Each row times the matrix of its expert, in the weight's type: keeps rows, weights and offsets."""
+    """Each row times the matrix of its expert, in the weight's type: keeps rows, weights and offsets; of packed weights
+    what they are in 16 bits.
+    """
     node = recorder.open(made, (x, weight))
+    used = recorder.new(weight.n, 2, component=WORKSPACE) if weight.packed else weight
     if node is not None:
         recorder.keep(
             node,
             input_kept(recorder, x) if weight.node is not None else None,
-            weight if x.node is not None else None,
+            used if x.node is not None else None,
             offsets,
         )
     return recorder.new(n, weight.width, node)

@@ -156,6 +156,8 @@ class TrainingTraits(Strict):
     """Where nobody says, it trains in mixed precision; else in 16 bits, weights and states too."""
     narrow_weights: bool = False
     """Weights that all train stay in the 16 bits in which they are loaded, under autocast too, unless FSDP divides."""
+    packs_stacks: bool = False
+    """It quantizes stacked experts itself; those of a layer are in 16 bits while it runs, and until its backward."""
     optimizer: Identifier = "adamw"
     """What it trains with where nobody says, if the backend has it."""
     wide_base: bool = False
@@ -375,11 +377,9 @@ def completed(
             raise LikeError(name)
         return completed(found, plain, written, (*seen, str(name)))
 
-    base: Entry = plain
-    if entry.get("like") is not None:
-        base = {key: value for key, value in of(entry["like"]).items() if key not in OWN_NAMES}
-    result = {**base, **entry}
-    result.pop("like", None)
+    other = plain if entry.get("like") is None else of(entry["like"])
+    base = {key: value for key, value in other.items() if other is plain or key not in OWN_NAMES}
+    result = {key: value for key, value in {**base, **entry}.items() if key != "like"}
     for facet in FACETS:
         given = entry.get(facet, {})
         if isinstance(given, Mapping):

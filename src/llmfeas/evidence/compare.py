@@ -9,6 +9,7 @@ from typing import cast
 from ..contract import ABSENT
 from ..errors import LlmfeasError
 from ..feasibility.result import Estimate
+from ..memory.training import training_memory
 from ..model.sums import architecture_sums
 from ..ranges import Range
 from ..record import dataclass
@@ -235,7 +236,9 @@ def _peaks(kind: Kind, measurement: Measurement, estimate: Estimate, thumb: floa
     """
     peak, measured, count = estimate.memory.peak_bytes, measurement.measured, estimate.scenario.num_devices
     if measurement.memory_kind == "allocated":
-        peak = peak.shifted(-estimate.memory.components.get("runtime_bytes", 0.0)).at_least(0.0)
+        beside = estimate.memory.components.get("runtime_bytes", 0.0)
+        inside = training_memory(estimate.scenario).kernel_bytes if estimate.scenario.is_training else 0.0
+        peak = peak.shifted(inside - beside).at_least(0.0)
     if measured.peak_bytes is not None:
         yield kind, "peak_bytes", measured.peak_bytes, peak, thumb
     if measured.peak_total_bytes is not None:

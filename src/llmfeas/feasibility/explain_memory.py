@@ -207,9 +207,12 @@ def runtime_bytes(scenario: Scenario, memory: Memory, say: Say) -> float:
         outside = say("outside", value - graphs, "bytes", ENGINES)
         return outside + (say("graphs", graphs, "bytes", ENGINES) if graphs else 0.0)
     tensors = {name: size for name, size in memory.components.items() if name != "runtime_bytes"}
+    inside: float = 0.0
     if scenario.is_training:
-        tensors = dict(training_memory(scenario).components)
+        counted = training_memory(scenario)
+        tensors, inside = dict(counted.components), counted.kernel_bytes
     made = say("context", context_bytes(scenario), "bytes", RUNTIME) + sum(overheads(scenario, tensors, say))
+    made += say("inside_kernels", inside, "bytes", "PyTorch, SoftMax.cu") if inside else 0.0
     if share := growth_of(scenario):
         # Of what is free without it: (usable - all) = (1 - share) free.
         free = max(memory.usable_bytes - sum(memory.components.values()), 0.0) / (1.0 - share)

@@ -183,7 +183,7 @@ def _alone(scenario: Scenario) -> Iterator[Note]:
 def _runtime(scenario: Scenario, tensors: TensorMemory) -> Range:
     """`runtime_memory` of a training, of which the plan that the tensors are of tells all but the device's memory."""
     if not tensors.anywhere:
-        tensors.anywhere.append(anywhere(scenario, tensors.components))
+        tensors.anywhere.append(anywhere(scenario, tensors.components, tensors.kernel_bytes))
     return on_device(scenario, tensors.anywhere[0])
 
 

@@ -9,8 +9,18 @@ from ..catalog.implementation import Implementation
 from ..catalog.parts import Dropout
 from ..findings import cached_across_batches
 from ..model.setup import Recipe
+from ..record import replace
 from ..scenario import Scenario
-from ..workload.kernels import has_host, multiplies_integers, runs_fused, runs_public_code, runs_wide, traits_of
+from ..workload.kernels import (
+    code_of,
+    has_host,
+    multiplies_integers,
+    packs_stacks,
+    runs_fused,
+    runs_public_code,
+    runs_wide,
+    traits_of,
+)
 from ..workload.parameters import bare_layers, lifts_input
 from .training_layout import Layout, holds_inputs, reference_of
 from .written import filled_tokens
@@ -43,19 +53,29 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         expert_tp=scenario.expert_tp,
         sequence_parallel=layout.sequence_parallel and _divides(scenario, traits),
         rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
-        quantized=scenario.method == "qlora",
-        integers=multiplies_integers(scenario),
+        **_few_bits(scenario),
         narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
         # Only where tiles or masks are: what nothing sees would have the same step walked again for each backend.
-        folds_tiles=TILE in (loss or traits.loss) and scenario.device.backend not in WITH_TRITON,
+        folds_tiles=TILE in (loss or traits.loss) and scenario.device.backend not in GPUS,
         scores_at_once=eager and scenario.device.backend == "hpu",  # its graphs fuse them, as time has it (score_bytes)
         wide_masks=any(drops.values()) and scenario.device.backend == "cpu" and runs_public_code(scenario),
+        softmax_widens=precision.startswith("fp16") and _runs_softmax(scenario, eager),
         narrow_activations=fp8 and traits.narrow_activations,
         offloads=scenario.offload == "activations" and has_host(scenario),
         holds_inputs=holds_inputs(scenario, layout),
         loss=loss,
         reference=reference_of(scenario) != "none" and scenario.objective is not None and scenario.objective.beside,
     )
+
+
+def in_kernels(scenario: Scenario, recipe: Recipe) -> Recipe | None:
+    """The recipe with what kernels write out beside tensors; None where that is nothing of size."""
+    return replace(recipe, softmax_writes=True) if _runs_softmax(scenario, recipe.eager) else None
+
+
+def _runs_softmax(scenario: Scenario, eager: bool) -> bool:
+    """Whether scores go through the softmax that PyTorch has for GPUs."""
+    return eager and scenario.device.backend in GPUS and code_of(scenario) in ("public", "patched")
 
 
 def program_of_batch(scenario: Scenario) -> tuple[bool, str]:
@@ -101,6 +121,16 @@ def _dropped(scenario: Scenario, traits: Implementation) -> dict[str, bool]:
     }
 
 
+def _few_bits(scenario: Scenario) -> dict[str, bool]:
+    """What of a frozen base is in few bits, and how it is multiplied."""
+    base = scenario.method == "qlora"
+    return {
+        "quantized": base,
+        "packs_stacks": base and packs_stacks(scenario),
+        "integers": multiplies_integers(scenario),
+    }
+
+
 def _drops_attention(scenario: Scenario, traits: Implementation) -> bool:
     rates = scenario.model.architecture.dropout
     return traits.drops_attention and _drops(scenario.dropout, rates, rates.attention)
@@ -122,8 +152,9 @@ def _divides(scenario: Scenario, traits: Implementation) -> bool:
 
 TILE = "tile"
 """In the names of losses that run in tiles."""
-WITH_TRITON = frozenset({"cuda", "rocm", "xpu"})
-"""Backends on which trl's kernels run (trl 1.16, kernels/chunked_logprob.py, _use_triton)."""
+GPUS = frozenset({"cuda", "rocm", "xpu"})
+"""Backends on which trl's kernels run (trl 1.16, kernels/chunked_logprob.py, _use_triton), and where PyTorch's softmax
+writes `grad * output` out in backward (ATen/native/cuda/SoftMax.cu, softmax_backward_cuda_out; XPUs too)."""
 
 
 def _drops(asked: float | None, rates: Dropout, published: float) -> bool:

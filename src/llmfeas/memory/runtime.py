@@ -93,11 +93,11 @@ Anywhere = tuple[float, float, float, float]
 """Bytes of tensors, of all together, of what of that the allocator can give back, and the factor of the range."""
 
 
-def anywhere(scenario: Scenario, components: Mapping[str, float]) -> Anywhere:
-    """What a peak comes to on any device of the backend, however much memory it has."""
+def anywhere(scenario: Scenario, components: Mapping[str, float], kernels: float = 0.0) -> Anywhere:
+    """What a peak comes to on any device of the backend, however much memory it has; `kernels`: bytes inside those."""
     tensors = sum(components.values())
     fixed, allocator = overheads(scenario, components)
-    expected = tensors + fixed + allocator + context_bytes(scenario)
+    expected = tensors + kernels + fixed + allocator + context_bytes(scenario)
     weights = components.get("weights_bytes", 0.0) / max(tensors, 1.0)
     return tensors, expected, allocator, peak_width(scenario, weights)
 

@@ -21,7 +21,7 @@ from ..workload.kernels import (
     traits_of,
 )
 from ..workload.stages import Stage, fullest_stages
-from .recipe import program_of_batch, recipe_of
+from .recipe import in_kernels, program_of_batch, recipe_of
 from .runtime import Anywhere
 from .training_layout import Layout, host_bytes, layout_of, moved_share, rank_state
 from .written import filled_tokens, whole_length
@@ -43,6 +43,8 @@ class TensorMemory:
     host_bytes: float
     approximate: str
     """Why the figure is that of a related program; empty where the program itself was measured."""
+    kernel_bytes: float = 0.0
+    """What kernels write out besides, at the moment that is fullest with it."""
     anywhere: list[Anywhere] = field(default_factory=list, init=False, repr=False, compare=False)
     """What the peak comes to on any device, once somebody asked: devices on which it is tried share it."""
 
@@ -82,6 +84,8 @@ class TrainingPlan:
     ranks: tuple[Rank, ...]
     host_bytes: float
     approximate: str
+    in_kernels: tuple[Rank, ...] = ()
+    """The ranks with what kernels write out beside tensors; none where that is nothing."""
     peaks: dict[tuple[int, int], TensorMemory] = field(default_factory=dict, repr=False, compare=False)
     """What was counted so far, by micro-batch and length: devices on which it is tried share it."""
 
@@ -134,7 +138,9 @@ def _counted(plan: TrainingPlan, sequences: int, seq_len: int) -> TensorMemory:
     peaks = [rank.peak(sequences, seq_len) for rank in plan.ranks]
     worst = peaks[0] if len(peaks) == 1 else max(peaks, key=lambda peak: peak.bytes)
     host = plan.host_bytes + max(rank.streamed_bytes(sequences, seq_len) for rank in plan.ranks)
-    return TensorMemory(worst.bytes, _components(worst), worst.moment, worst.runner_up, host, plan.approximate)
+    full = max((rank.peak(sequences, seq_len).bytes for rank in plan.in_kernels), default=worst.bytes)
+    parts, kernels = _components(worst), full - worst.bytes
+    return TensorMemory(worst.bytes, parts, worst.moment, worst.runner_up, host, plan.approximate, kernels)
 
 
 def _components(peak: Peak) -> dict[str, float]:
@@ -202,11 +208,23 @@ def _planned(scenario: Scenario) -> TrainingPlan:
     traits = traits_of(scenario)
     layout = layout_of(scenario)
     recipe = replace(recipe_of(scenario, traits, layout), length=whole_length(scenario))
+    ranks, host = _ranks(scenario, traits, layout, recipe)
+    full = in_kernels(scenario, recipe)
+    unpatched = not scenario.tables.implementations.covers(architecture.implementation, kernels_of(scenario))
+    doubt = _doubt(architecture, traits, recipe, unpatched, own=bool(kernels_of(scenario)))
+    doubt = doubt or _doubted_objective(scenario, recipe)
+    return TrainingPlan(ranks, host, doubt, _ranks(scenario, traits, layout, full)[0] if full else ())
+
+
+def _ranks(
+    scenario: Scenario, traits: Implementation, layout: Layout, recipe: Recipe
+) -> tuple[tuple[Rank, ...], float]:
+    """The ranks that can be the fullest, and what the host holds."""
     ranks: list[Rank] = []
     host = 0.0
     for stage, in_flight in fullest_stages(scenario):
         setup = Setup(
-            architecture=architecture,
+            architecture=scenario.model.architecture,
             implementation=traits,
             recipe=recipe,
             first_layer=stage.first,
@@ -218,10 +236,7 @@ def _planned(scenario: Scenario) -> TrainingPlan:
         for held in _turns(scenario, rank_state(scenario, layout, moments, setup, in_flight)):
             ranks.append(Rank(stage, setup, moments, held, _parts(scenario, layout, stage)))
         host = max(host, host_bytes(scenario, layout, moments, setup))
-    unpatched = not scenario.tables.implementations.covers(architecture.implementation, kernels_of(scenario))
-    doubt = _doubt(architecture, traits, recipe, unpatched, own=bool(kernels_of(scenario)))
-    doubt = doubt or _doubted_objective(scenario, recipe)
-    return TrainingPlan(tuple(ranks), host, doubt)
+    return tuple(ranks), host
 
 
 def _turns(scenario: Scenario, held: RankState) -> Iterator[RankState]:

@@ -10,7 +10,7 @@ from ..findings import cached_across_devices
 from ..model.build import build
 from ..scenario import Scenario
 from ..units import format_bytes
-from ..workload.kernels import leaves_stacks, runs_public_code, runs_stacks, traits_of, widens_experts
+from ..workload.kernels import leaves_stacks, packs_stacks, runs_public_code, runs_stacks, traits_of, widens_experts
 from ..workload.weights import weight_bytes
 
 
@@ -80,7 +80,7 @@ def stack_notes(scenario: Scenario) -> tuple[Note, ...]:
     a, table = scenario.model.architecture, scenario.tables.quantization
     dialect = scenario.engine_record.speaks
     chosen = table.format(scenario.quant, dialect)
-    if scenario.stored is not None or not chosen.skips_stacks or not runs_stacks(scenario):
+    if scenario.stored is not None or not chosen.skips_stacks or not runs_stacks(scenario) or packs_stacks(scenario):
         return ()
     native, packed = (weight_bytes(table, a, quant, dialect) for quant in ("none", scenario.quant))
     more = format_bytes(sum(layer.routed for layer in native.layers) - sum(layer.routed for layer in packed.layers))

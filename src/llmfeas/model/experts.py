@@ -215,14 +215,14 @@ class ExpertsProgram:
         self.product = None if layer is None else partial(context.apply, layer)
         self.router = self.made["router"] if layer is None else layer.weight
         self.joint, self.down = self.made["expert_up"], self.made["expert_down"]
+        self.joint.packed = self.down.packed = context.recipe.packs_stacks
         self.shared_gate = made.projections.get("shared_gate")
         shared = operator.shared_expert
         self.shared = shared.program(context, streams=False) if shared else None
         if context.traits.router == "sigmoid":
             # The correction of each expert's score is a buffer.
             context.buffers.append(context.recorder.new(operator.count, 4))
-        self.adapters = self._adapters()
-        self.beside = self._beside()
+        self.adapters, self.beside = self._adapters(), self._beside()
 
     def _beside(self) -> tuple[Pair, Pair] | None:
         """Adapters of joint and down that run beside the experts' own products: one an expert, or one for all."""

@@ -40,6 +40,10 @@ class Recipe:
     """What lies between the two products of attention that is written out is one kernel."""
     wide_masks: bool = False
     """Dropout keeps a mask of its input's type, as on CPUs."""
+    softmax_writes: bool = False
+    """Backward of a softmax writes out its output times its gradient, as on GPUs."""
+    softmax_widens: bool = False
+    """Those of fp16 in fp32 are one kernel there."""
     windowed: bool = False
     """The sequence reaches the attention window."""
     filled: int = 0
@@ -54,6 +58,8 @@ class Recipe:
     """Routed experts of a layer that this rank holds; 0: all."""
     quantized: bool = False
     """The frozen base is stored in few bits; each matrix is unpacked where it is used."""
+    packs_stacks: bool = False
+    """So are stacks of experts: written out whole for their products, and kept so until the backward of these."""
     integers: bool = False
     """It is multiplied in 8 bits as it is, and unpacked in backward alone (LLM.int8)."""
     unpacked_bytes: int = 2

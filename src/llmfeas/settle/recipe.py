@@ -24,7 +24,7 @@ TWICE, AS_FAST = 1.99, 0.99
 """Twice and once, between figures that were rounded to four digits."""
 LLAMA_CPP = "llama.cpp"
 """Whose names of formats most of its kin use."""
-QLORA_QUANTS = ("nf4", "gptq-int4", "awq-int4", "int8")
+QLORA_QUANTS = ("nf4", "nf4-single", "gptq-int4", "awq-int4", "int8")
 OWN_BASES = ("nvfp4",)
 """Formats of a frozen base that an engine has kernels of its own for."""
 
@@ -283,7 +283,8 @@ def settle_release(draft: Draft, model: Model, engine: Engine, catalog: Catalog)
         draft.override("transformers", "5", "default")
         return
     form = catalog.tables.quantization.format(str(draft.values["quant"]), engine.speaks)
-    older = runs and form.skips_stacks and stacks_experts(known, model.architecture)
+    packs = not serves and engine.training.packs_stacks
+    older = runs and form.skips_stacks and not packs and stacks_experts(known, model.architecture)
     draft.settle("transformers", "4" if older else "5", "derived" if older else "default")
 
 

@@ -57,6 +57,8 @@ def _recorder(setup: Setup, sizes: Sizes, ledger: Ledger | None) -> Recorder:
     recorder.offloads = setup.recipe.offloads
     recorder.folds_tiles = setup.recipe.folds_tiles
     recorder.wide_masks = setup.recipe.wide_masks
+    recorder.softmax_writes = setup.recipe.softmax_writes
+    recorder.softmax_widens = setup.recipe.softmax_widens
     recorder.narrow_activations = setup.recipe.narrow_activations
     return recorder
 

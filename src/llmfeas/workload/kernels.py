@@ -255,9 +255,15 @@ def stacks_experts(known: Implementations, architecture: Architecture) -> bool:
     return architecture.experts is not None and not known.public(architecture.implementation).experts_one_by_one
 
 
+def packs_stacks(scenario: Scenario) -> bool:
+    """Whether the engine quantizes stacked experts, which the format would leave as they are."""
+    packs = scenario.is_training and scenario.engine_record.training.packs_stacks
+    return packs and scenario.transformers == "5" and runs_stacks(scenario)
+
+
 def leaves_stacks(scenario: Scenario) -> bool:
     """Whether the format of the weights leaves experts as they are because the code stacks them."""
-    if scenario.transformers != "5" or not runs_stacks(scenario):
+    if scenario.transformers != "5" or not runs_stacks(scenario) or packs_stacks(scenario):
         return False
     return scenario.tables.quantization.format(scenario.quant, scenario.engine_record.speaks).skips_stacks
 

@@ -30,7 +30,7 @@ CHOICES: Mapping[str, tuple[object, ...]] = {
     "precision": ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16", "fp16"),
     "optimizer": tuple(OPTIMIZERS),
     "checkpointing": ("none", "full"),
-    "quant": ("none", "nf4", "int8", "gptq-int4", "awq-int4"),
+    "quant": ("none", "nf4", "nf4-single", "int8", "gptq-int4", "awq-int4"),
     "transformers": ("5", "4"),
 }
 """What a recipe can say to Trainer."""
@@ -251,7 +251,7 @@ LLAMA_FACTORY = Expressible(
     choices={
         **CHOICES,
         "precision": ("fp32", "tf32", "bf16-mixed", "fp16-mixed", "bf16"),
-        "quant": ("none", "nf4", "int8"),
+        "quant": ("none", "nf4", "nf4-single", "int8"),
         "zero": (0, 2, 3),
         "offload": ("none",),
         "dropout": (None,),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...scenario import Scenario
-from ...workload.kernels import kernels_of, runs_patched
+from ...workload.kernels import adapts_experts, kernels_of, packs_stacks, runs_patched
 from ...workload.parameters import bare_layers
 from ..expressed.trainers import AXOLOTL, AXOLOTL_OPTIMIZERS, divided_by_fsdp
 from ..nodes import nodes_of
@@ -55,11 +55,6 @@ def adapters(scenario: Scenario) -> dict[str, object]:
     """The adapters' settings; none where all weights train."""
     if not scenario.trains_adapters:
         return {}
-    targets: dict[str, object] = (
-        {"lora_target_linear": True}
-        if scenario.lora_targets == "all-linear" and not bare_layers(scenario)
-        else {"lora_target_modules": trainer.lora_targets(scenario)}
-    )
     four_bits = scenario.quant == "nf4"
     return {
         "adapter": "qlora" if four_bits else "lora",
@@ -67,8 +62,26 @@ def adapters(scenario: Scenario) -> dict[str, object]:
         "load_in_8bit": scenario.quant == "int8",
         **low_rank(scenario),
         **{f"peft_{name}": value for name, value in trainer.LORA_KINDS[scenario.lora_kind].items()},
-        **targets,
+        **_targets(scenario),
     }
+
+
+STACKS = ("experts.gate_up_proj", "experts.down_proj")
+"""Parameters of stacked experts, by the ends of their names."""
+
+
+def _targets(scenario: Scenario) -> dict[str, object]:
+    """What gets adapters; stacks of experts, which Axolotl quantizes itself, are no linear layers to it."""
+    everything = scenario.lora_targets == "all-linear" and not bare_layers(scenario)
+    packed: dict[str, object] = {}
+    if scenario.quant != "none" and packs_stacks(scenario):
+        packed = {"quantize_moe_experts": True}
+        if adapts_experts(scenario):
+            packed["lora_target_parameters"] = list(STACKS)
+            return {"lora_target_modules": trainer.ATTENTION_MATRICES, **packed}
+    if everything and not packed:
+        return {"lora_target_linear": True}
+    return {"lora_target_modules": trainer.lora_targets(scenario), **packed}
 
 
 def layout(scenario: Scenario) -> dict[str, object]:

@@ -49,8 +49,8 @@ def config(scenario: Scenario) -> dict[str, object]:
             "lora_target": "all" if scenario.lora_targets == "all-linear" else ATTENTION_LIST,
         }
     if scenario.quant != "none":
-        settings |= {"quantization_bit": 4 if scenario.quant == "nf4" else 8, "quantization_method": "bnb"}
-        settings["double_quantization"] = True
+        settings |= {"quantization_bit": 8 if scenario.quant == "int8" else 4, "quantization_method": "bnb"}
+        settings["double_quantization"] = scenario.quant != "nf4-single"
     return settings
 
 

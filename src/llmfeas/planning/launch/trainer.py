@@ -142,6 +142,10 @@ def low_rank_pairs(scenario: Scenario, task: str | None) -> dict[str, object]:
     }
 
 
+FOUR_BITS = ("nf4", "nf4-single")
+"""With 8-bit scales, and with those in fp32 that bitsandbytes makes by itself."""
+
+
 def quantization(scenario: Scenario) -> dict[str, object] | None:
     """The arguments of BitsAndBytesConfig; None where weights are not quantized, or come quantized.
 
@@ -149,11 +153,11 @@ def quantization(scenario: Scenario) -> dict[str, object] | None:
     """
     if scenario.quant == "int8":
         return {"load_in_8bit": True}
-    if scenario.quant == "nf4":
+    if scenario.quant in FOUR_BITS:
         return {
             "load_in_4bit": True,
             "bnb_4bit_quant_type": "nf4",
-            "bnb_4bit_use_double_quant": True,
+            "bnb_4bit_use_double_quant": scenario.quant == "nf4",
             "bnb_4bit_compute_dtype": weights_dtype(scenario),
             "bnb_4bit_quant_storage": weights_dtype(scenario),
         }
@@ -222,7 +226,7 @@ def attention(scenario: Scenario) -> str:
 
 def needs(scenario: Scenario) -> tuple[str, ...]:
     """What a recipe of Trainer takes beyond transformers."""
-    in_bits = scenario.quant in ("nf4", "int8") or (
+    in_bits = scenario.quant in (*FOUR_BITS, "int8") or (
         scenario.optimizer == "adamw-8bit" and not divided_by_fsdp(scenario)
     )
     return (

@@ -55,8 +55,9 @@ def config(scenario: Scenario) -> dict[str, object]:
         settings |= {"lora_task_type": "SEQ_CLS"} if scenario.task == "reward" else {}
     if scenario.offload == "activations":
         settings["activation_offloading"] = True
-    if scenario.quant == "nf4":
-        settings |= {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "use_bnb_nested_quant": True}
+    if scenario.quant in trainer.FOUR_BITS:
+        nested = {"use_bnb_nested_quant": scenario.quant == "nf4"}
+        settings |= {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", **nested}
     if scenario.quant == "int8":
         settings["load_in_8bit"] = True
     return settings
