@@ -445,13 +445,13 @@ def test_the_fullest_rank_sets_the_pace_where_nobody_balances() -> None:
     assert part_seconds("routing", engine="megatron", **alone) == part_seconds("routing", engine="nemo-tuned", **alone)
 
 
-def test_a_step_as_one_graph_launches_nothing_and_moves_less_for_experts() -> None:
+def test_a_step_as_one_graph_hardly_waits_and_moves_less_for_experts() -> None:
     ask = {"task": "pretrain", "num_devices": 8, "ep": 8, "tp": 1, "pp": 1, "checkpointing": "none", "global_batch": 64}
     launched, graphed = (
         {name: part_seconds(name, engine=engine, **ask) for name in ("host", "routing", "matrix", "expert_parallel")}
         for engine in ("nemo-tuned", "nemo-graphs")
     )
-    assert launched["host"] > graphed["host"] == 0
+    assert launched["host"] > 5 * graphed["host"] > 0
     assert launched["routing"] > graphed["routing"] > 0
     assert all(launched[name] == graphed[name] for name in ("matrix", "expert_parallel"))
 
@@ -504,7 +504,7 @@ def test_narrower_products_are_faster_where_there_are_units_for_them() -> None:
 
     speeds = [found("gb200", name).tokens_per_second.expected for name in ("bf16-mixed", "mxfp8-mixed", "nvfp4-mixed")]
     assert 1.3 * speeds[0] < speeds[1] < 0.9 * speeds[2]
-    assert found("gb200", "nvfp4-mixed").evidence == ("few", "tuned-fp4")
+    assert found("gb200", "nvfp4-mixed").evidence == ("enough", "tuned-fp4")
     ask = {"model": "llama-3-8b", "device": "h100-sxm", "precision": "nvfp4-mixed"}
     assert bare_answer(ask).verdict.software == "unsupported"
 
@@ -522,8 +522,8 @@ def mixture(**changes: object) -> Scenario:
 def test_tokens_travel_between_nodes_no_farther_than_the_experts_lie() -> None:
     alone = training_time(mixture(num_devices=8, tp=1, ep=8)).parts["expert_parallel"]
     beside = training_time(mixture(num_devices=8, tp=4, ep=8)).parts["expert_parallel"]
-    # the same sequences, of which each rank sends a quarter in four times as many micro-steps
-    assert beside == pytest.approx(alone)
+    # the same sequences, of which each rank sends a quarter in four times as many micro-steps, each of which calls
+    assert alone < beside < 1.4 * alone
     sixteen = mixture(num_devices=16, tp=1, ep=16, model=of_experts(count=16))
     over_nodes = training_time(sixteen).parts["expert_parallel"]
     assert over_nodes > alone
@@ -545,8 +545,8 @@ def test_a_token_that_is_handed_on_crosses_to_another_node_once() -> None:
         return training_time(asked).parts["expert_parallel"] * asked.dp
 
     assert sent("megatron-balanced", 8) == pytest.approx(sent("nemo-tuned", 8))
-    # Of 8 experts on 4 nodes 6 lie on others, which are 2.7 of 3.
-    assert sent("megatron-balanced", 32) == pytest.approx(sent("nemo-tuned", 32) * 6 / (3 * (1 - 0.75**8)))
+    # Of 8 experts on 4 nodes 6 lie on others, which are 2.7 of 3; calls take the same.
+    assert sent("megatron-balanced", 32) == pytest.approx(sent("nemo-tuned", 32) * 6 / (3 * (1 - 0.75**8)), rel=0.02)
 
 
 def test_gradients_of_experts_pass_between_those_who_have_them_alike() -> None:
@@ -568,7 +568,7 @@ def test_device_and_host_take_no_longer_than_one_after_the_other() -> None:
 def test_experts_of_a_narrow_width_get_narrow_tokens() -> None:
     whole = training_time(mixture(num_devices=8, tp=1, ep=8))
     latent = training_time(mixture(num_devices=8, tp=1, ep=8, model=of_experts(latent_width=1024)))
-    assert latent.parts["expert_parallel"] == pytest.approx(whole.parts["expert_parallel"] / 4)
+    assert latent.parts["expert_parallel"] < whole.parts["expert_parallel"] / 3
 
 
 def test_experts_that_no_other_rank_has_are_not_gathered() -> None:

@@ -56,6 +56,10 @@ class Generation(Strict):
     attention: AttentionKind = "standard"
     vendor_attention: bool = False
     """Public code of today prefers the attention kernels of the device's maker there."""
+    whole_ratio: Positive | None = None
+    """16-bit rate over that of the vectors on a whole chip. Kernels behind the hardware reach a share of that one, also
+    on a chip that was held back.
+    """
     nic_bytes_per_s: Positive | None = None
     plain: str = ""
     """Whose factor `training.plain.*` holds back matrix products under plain frameworks; empty: nothing does."""

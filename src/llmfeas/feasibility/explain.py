@@ -270,6 +270,7 @@ TEXTS: Texts = {
     },
     "host": "the host launches kernels, as far as the device has to wait for that",
     "tensor_parallel": "four sums over the devices in each layer",
+    "context_parallel": "keys and values handed round to the devices that share a sequence",
     "expert_parallel": "tokens sent to the devices of their experts and back",
     "zero": "weights gathered and gradients scattered, as far as work does not hide it",
     "offload": "weights and activations that travel between device and main memory",

@@ -120,6 +120,8 @@ class Sums:
     """Elements a token of the tensors that turns take parts of, over the layers."""
     matrices: int
     """Matrices of all layers outside routed experts that a token is multiplied by."""
+    ends: int
+    """Numbers of a token that these read and write."""
     tensors: int
     """Parameters by the tensor, as they are held."""
 
@@ -187,8 +189,7 @@ def architecture_sums(architecture: Architecture) -> Sums:
     counted = [(weight, repeat) for operator, repeat in tape.operators for weight in operator.weights]
     products = [(weight, repeat) for weight, repeat in counted if weight.is_matrix and weight.uses]
     routed = [(weight, repeat) for weight, repeat in products if weight.split == "expert"]
-    heads = [weight for weight, _ in products if weight.name == "head"]
-    experts = next((weight for weight, _ in routed), None)
+    dense = [(weight, repeat) for weight, repeat in products if weight.split != "expert" and weight.name != "head"]
     return Sums(
         layers=len(tape.layers),
         moe_layers=sum(n for layer, n in tape.kinds if any(w.split == "expert" for w in layer.weights)),
@@ -199,12 +200,12 @@ def architecture_sums(architecture: Architecture) -> Sums:
         logits=tape.head.vocab,
         parameters=sum(n * weight.elements for operator, n in tape.held for weight in operator.weights),
         again=_again(tape),
-        dense_weights=sum(n * w.elements for w, n in products if w.split != "expert" and w.name != "head"),
-        head_weights=sum(prod(weight.shape) for weight in heads),
+        dense_weights=sum(n * weight.elements for weight, n in dense),
+        head_weights=sum(prod(weight.shape) for weight, _ in products if weight.name == "head"),
         routed_weights=sum(n * weight.elements for weight, n in routed),
-        experts=experts.copies if experts else 0,
-        experts_per_token=float(experts.uses) if experts else 0.0,
-        expert_reads=experts.shape[-1] if experts else 0,
+        experts=routed[0][0].copies if routed else 0,
+        experts_per_token=float(routed[0][0].uses) if routed else 0.0,
+        expert_reads=routed[0][0].shape[-1] if routed else 0,
         picked_biases=sum(n * w.uses * prod(w.shape) for w, n in counted if w.split == "expert" and not w.is_matrix),
         stream_width=sum(n * _stream_width(architecture.hidden, layer) for layer, n in tape.kinds),
         residual_width=sum(n * _residual_width(architecture.hidden, layer) for layer, n in tape.kinds),
@@ -218,7 +219,8 @@ def architecture_sums(architecture: Architecture) -> Sums:
         loop_launches=sum(n * operator.loop_launches for operator, n in tape.operators),
         broadcast_width=sum(n * operator.broadcast_width for operator, n in tape.operators),
         loop_width=sum(n * operator.loop_width for operator, n in tape.operators),
-        matrices=sum(n * w.copies for w, n in products if w.split != "expert" and w.name != "head"),
+        matrices=sum(n * weight.copies for weight, n in dense),
+        ends=sum(n * weight.copies * sum(weight.shape) for weight, n in dense),
         tensors=sum(n * len(operator.weights) for operator, n in tape.held),
     )
 

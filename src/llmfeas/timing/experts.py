@@ -91,7 +91,9 @@ def expert_parallel_seconds(scenario: Scenario, work: Work, links: Links, say: S
     inside /= say("link", links.node_bytes_per_s, "bytes/s", EFFICIENCY)
     across = say("copies_across", copies_across(scenario, nodes, sums.experts_per_token), "a token")
     across /= say("network", links.network_bytes_per_s, "bytes/s", EFFICIENCY)
-    return on_slowest_stage(sent * largest(inside, across), work, say)
+    calls = layers * work.stage / scenario.pp
+    calls *= say("call_seconds", links.call(scenario.ep * scenario.expert_tp), "s", EFFICIENCY)
+    return on_slowest_stage(sent * largest(inside, across), work, say) + calls
 
 
 def exchanges(work: Work) -> float:

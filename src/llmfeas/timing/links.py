@@ -29,9 +29,15 @@ class Links:
     network_bytes_per_s: float
     host_bytes_per_s: float
     devices_per_node: int
+    call_seconds: float
+    """Of a collective, whatever it moves, inside a node."""
     exposed: float
     fast: bool
     """A link beyond PCIe joins the devices of a node."""
+
+    def call(self, members: int, stride: int = 1) -> float:
+        """Seconds that a collective of `members`, every `stride`-th device, takes whatever it moves."""
+        return self.call_seconds * (1.0 if members * stride <= self.devices_per_node else NETWORK_CALLS)
 
     def ring(self, members: int, stride: int = 1) -> float:
         """Bandwidth of a ring of `members`, every `stride`-th device, bytes/s."""
@@ -39,6 +45,10 @@ class Links:
             return self.pair_bytes_per_s if members * stride <= 2 else self.node_bytes_per_s
         carried = self.network_bytes_per_s * max(1.0, self.devices_per_node / stride)
         return min(self.node_bytes_per_s, carried)
+
+
+NETWORK_CALLS = 3.0
+"""Of a collective across nodes over one inside of a node, whatever it moves: judgement."""
 
 
 def _stated(device: Device, kind: str) -> float | None:
@@ -90,6 +100,7 @@ def device_links(
         network_bytes_per_s=share * (network_bytes_per_s or card_bytes_per_s(efficiency, device)),
         host_bytes_per_s=efficiency.value("link.offload") * host_link_bytes_per_s(device),
         devices_per_node=max(1, devices_per_node),
+        call_seconds=efficiency.value("link.call"),
         exposed=exposed,
         fast=whole is not None or pair is not None,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..catalog.device import is_mixed
-from ..derivation import BANDWIDTH, EFFICIENCY, MODEL, PEAK, Say, plain
+from ..derivation import BANDWIDTH, EFFICIENCY, MODEL, PEAK, SETTING, Say, plain
 from ..scenario import Scenario
 from ..workload.kernels import multiplies_integers
 from .experts import fill_tokens, fullest, product_rate
@@ -29,7 +29,27 @@ def matrix_seconds(work: Work, rates: TrainingRates, say: Say = plain) -> float:
         weights = say("expert_weights", sums.routed_active * work.stage, "", MODEL)
         rate = say("expert_efficiency", product_rate(work, rates) / fullest(work, rates), "FLOP/s", PEAK)
         done += say("expert_passes", routed_passes) * expert_rows * weights / rate
+    if work.tp > 1:
+        done += thin_products(work, rates, dense_passes, say) / say("efficiency", rates.matrix, "FLOP/s", PEAK)
     return 2 * done / say("sharing", work.divisor, "devices")
+
+
+def thin_products(work: Work, rates: TrainingRates, passes: float, say: Say = plain) -> float:
+    """Multiplications by which tensor parallelism makes the products of all its ranks longer, in weights times tokens.
+
+    Units make a product in waves of tiles and wait for the last one, however few tiles it has: `wave` numbers more,
+    each of as many multiplications as are added up. Ranks have as many waves to wait for as one device has. Of the two
+    passes over a matrix one divides what is added up, and so the wait; gradients of weights add up over the tokens.
+    """
+    graded = work.graded if work.passes > ADAPTER_PASSES else 0.0
+    inner = say("ends", work.sums.ends * work.stage, "", MODEL) / 4
+    lost = (say("passes", passes) - graded) * inner
+    lost += graded * say("matrices", work.sums.matrices * work.stage, "", MODEL) * say("tokens", work.tokens, "tokens")
+    return (say("tp", work.tp, "devices", SETTING) - 1) * say("wave", rates.wave, "", EFFICIENCY) * lost
+
+
+ADAPTER_PASSES = 2
+"""Passes over a weight that has no gradient of its own."""
 
 
 def matrix_passes(work: Work) -> tuple[float, float]:

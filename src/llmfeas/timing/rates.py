@@ -137,6 +137,8 @@ class TrainingRates:
     decode_gptq: float
     fill_tokens: float
     """Tokens of a micro-step at which matrix products run at half of their rate."""
+    wave: float
+    """Numbers of a product that all units make at once: what the last of them wait for."""
     experts: ExpertRates
     priors: int
 
@@ -173,6 +175,7 @@ def training_rates(
         decode=decode,
         decode_gptq=decode / value("training.dequant_gptq"),
         fill_tokens=value("training.fill_tokens_cpu" if device.backend == "cpu" else "training.fill_tokens"),
+        wave=value("training.wave"),
         experts=_expert_rates(efficiency, device, matrix, min(share, BEST_SHARE) * device.fp32_flop_per_s),
         priors=int(generation.prior) + int(traits.attention == "scaled"),
     )
@@ -256,12 +259,13 @@ def _of_any_device(efficiency: Efficiency, is_cpu: bool) -> tuple[float, float, 
 
 def _fused_share(efficiency: Efficiency, device: Device, generation: float, flash: str) -> float:
     """Share of the 16-bit peak in fused attention, at most `BEST_SHARE`."""
-    value, kind = efficiency.value, efficiency.generation(device.generation, device.backend).attention
-    share = value("training.attention")
+    value, traits = efficiency.value, efficiency.generation(device.generation, device.backend)
+    share, kind = value("training.attention"), traits.attention
     if kind == "scaled":
         share *= value("training.attention_scaled") * generation
     elif kind in ("new", "newest") and flash != "vendor":
-        share *= value(f"training.attention_{kind}")
+        held_back = max(1.0, (traits.whole_ratio or 0.0) * device.fp32_flop_per_s / device.peak16_flop_per_s)
+        share *= min(value("training.attention_second"), held_back * value(f"training.attention_{kind}"))
     elif kind == "standard" and flash != "first" and device.backend == "cuda":
         share *= value("training.attention_second")
     if device.has_low_ceiling:

@@ -46,6 +46,7 @@ from .offload import (
     swapped_bytes,
     weight_bytes_gathered,
 )
+from .parallel import context_parallel_seconds, tensor_parallel_seconds
 from .products import matrix_seconds, streaming_seconds, unpacking_seconds
 from .rates import TrainingRates, host_rates, rates_of
 from .rollouts import rollout_seconds
@@ -57,16 +58,18 @@ def host_seconds(scenario: Scenario, work: Work) -> float:
     engines do more where weights are sharded, and where each weight's gradient is collected in a bucket by Python
     (DeepSpeed).
 
-    Experts that run one after the other each cost some more, whatever they compute.
+    Experts that run one after the other each cost some more, whatever they compute. Where a graph records a whole step,
+    kernels wait for each other alone.
     """
-    if scenario.engine_record.training.graphs:
-        return 0.0
     value, host = scenario.tables.efficiency.value, host_rates(scenario)
+    # A step is a forward pass and a backward one of twice the work; forward passes come on top that are run again.
+    passes = (1 + 2 * work.graded + work.replayed) / 3
+    if scenario.engine_record.training.graphs:
+        layers = (work.sums.blocks + work.sums.moe_layers) * work.stage / scenario.pp
+        return passes * value("training.host.graph") * layers
     factor = value("training.host.sharded") if scenario.zero >= 3 and scenario.shards > 1 and host.eager else 1.0
     if scenario.engine_record.training.scheme.bucket and not scenario.trains_adapters:
         factor *= value("training.host.hooks")
-    # A step is a forward pass and a backward one of twice the work; forward passes come on top that are run again.
-    passes = (1 + 2 * work.graded + work.replayed) / 3
     singly = host.eager and launched_singly(scenario)
     calls = host.seconds_each * work.expert_calls
     each = host.seconds_waited if singly else host.seconds_with_experts
@@ -113,16 +116,6 @@ def integer_launch_seconds(efficiency: Efficiency) -> float:
     decoded: inputs quantized, outliers searched for and multiplied by themselves.
     """
     return efficiency.value("decode.fixed.eager") * (efficiency.value("decode.eager_8bit") - 1)
-
-
-def tensor_parallel_seconds(scenario: Scenario, work: Work, links: Links, say: Say) -> float:
-    """Four all-reduces a layer of the residual stream in 16 bits: `2 (tp-1)/tp` of its bytes each (Narayanan 2021)."""
-    if scenario.tp == 1:
-        return 0.0
-    tp, width = say("tp", scenario.tp, "devices", SETTING), say("hidden", work.sums.hidden, "", MODEL)
-    layers = say("layers", work.sums.blocks * work.stage / scenario.pp, "", MODEL)
-    moved = 4 * layers * say("tokens", work.tokens, "tokens") * width * 2 * 2 * (tp - 1) / tp
-    return moved / say("link", links.ring(scenario.tp), "bytes/s", EFFICIENCY)
 
 
 def shard_weights(scenario: Scenario, sums: Sums) -> float:
@@ -250,7 +243,7 @@ def least_token_seconds(work: Work, rates: TrainingRates, fused: bool, stages: r
     place of public code and weights are gathered.
     """
     least = math.inf
-    work = replace(work, tokens=PLENTY_TOKENS, divisor=1.0, crowding=0.0, met=1.0, merged=0.0)
+    work = replace(work, tokens=PLENTY_TOKENS, divisor=1.0, tp=1, crowding=0.0, met=1.0, merged=0.0)
     work = replace(work, wide_experts=False, inside_moves=min(2.0, work.inside_moves))
     for stage, head in _least_shares(work.sums, stages):
         staged = replace(work, stage=stage, head=head)
@@ -336,6 +329,8 @@ def noted_parts(scenario: Scenario, note: Note) -> dict[str, float]:
         "merging": merging_seconds(work, rates, note("merging")),
     }
     parts["host"] = waited_seconds(asked, sum(parts.values()), note("host"))
+    context = context_parallel_seconds(scenario, work, links, note("context_parallel"))
+    parts["context_parallel"] = unhidden(context, links, parts["attention"], note("context_parallel"))
     for name, found in (
         ("tensor_parallel", tensor_parallel_seconds(scenario, work, links, note("tensor_parallel"))),
         ("expert_parallel", expert_parallel_seconds(scenario, work, links, note("expert_parallel"))),

@@ -46,6 +46,7 @@ KINDS: Mapping[str, BoundBy] = {
     "optimizer": "bandwidth",
     "host": "host",
     "tensor_parallel": "communication",
+    "context_parallel": "communication",
     "expert_parallel": "communication",
     "zero": "communication",
     "offload": "communication",

@@ -60,6 +60,8 @@ class Work:
     """Experts are spread over devices."""
     width: float
     """Bytes of an element between products."""
+    tp: int = 1
+    """Devices that divide each matrix."""
     met: float = 1.0
     """Experts that compute on a token for each one that it is routed to: all of them where code runs every expert."""
     normed: float = 0.0
@@ -156,9 +158,8 @@ def _of_others(scenario: Scenario) -> float:
 
 def work_of(scenario: Scenario) -> Work:
     """Read off a scenario what a micro-step asks of one device."""
-    return replace(
-        _work_of(scenario, scenario.shards > 1), tokens=scenario.sequences * scenario.pass_tokens / scenario.cp
-    )
+    tokens = scenario.sequences * scenario.pass_tokens / scenario.cp
+    return replace(_work_of(scenario, scenario.shards > 1), tokens=tokens, tp=scenario.tp)
 
 
 @cached_across_devices
