@@ -62,6 +62,8 @@ class PromptReading:
         self.variation = batch.lengths.prompt_spread.squared_variation
         self.plain = cycle.plain_seconds
         self.joining = cycle.rate * cycle.seconds * (1 - 1 / cycle.running)
+        self.next_seconds = 0.0
+        """Of the step that is put together already when a request comes at any time."""
 
     def seconds(self, tokens: float) -> float:
         """The time until prompt tokens are read, from the start of a step."""
@@ -99,6 +101,8 @@ class RandomPromptReading(PromptReading):
         self.room = (batch.most.running - cycle.running) * self.own if batch.steps else math.inf
         self.mixed = batch.server.policy.mixed
         self._steps()
+        if batch.server.ahead and not idle:
+            self.next_seconds = self.mean
 
     def _steps(self) -> None:
         """Find the distribution of steps by fixed point: the prompts of one come during the one before."""
@@ -162,9 +166,7 @@ class RandomPromptReading(PromptReading):
             after = compound_quantile(u[4], self._count(current - waited), self.own, self.variation)
             total = min(self.cycle.full_tokens, total + min(after, max(0.0, self.room - ahead)))
         reading = self.seconds(total)
-        if self.batch.server.ahead:
-            waited -= self.mean
-        return current - waited + reading, reading
+        return current - waited + self.next_seconds + reading, reading
 
     def _count(self, seconds: float) -> float:
         """The mean number of other prompts within some seconds before or after one."""

@@ -137,7 +137,8 @@ def _drawn(batch: Batch, reading: PromptReading, u: Point, waited: float) -> Dra
     steps = max(1.0, (output - 1) / batch.server.speculation.made)
     token = reading.token_seconds(u[7], steps, spent) * steps / max(1.0, output - 1) if batch.steps else 0.0
     waited += batch.server.overhead_seconds
-    return Drawn(waited, first, reading.seconds(own), token, reading.gap_seconds(u[4]))
+    alone = reading.next_seconds + reading.seconds(own)
+    return Drawn(waited, first, alone, token, reading.gap_seconds(u[4]))
 
 
 def steady(batch: Batch, arrivals: Arrivals) -> Load:
