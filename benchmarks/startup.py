@@ -27,7 +27,7 @@ ESTIMATE = ("estimate", "--model", "gpt2-xl", "--device", "rtx-4070ti")
 COMMANDS = {
     "--help": (("--help",), 4.2),
     "estimate --json": ((*ESTIMATE, "--json"), 10.5),
-    "estimate by names": (("estimate", "--model", "Llama 3 8B", "--device", "RTX 4090", "--json"), 20),
+    "estimate by names": (("estimate", "--model", "Llama 3 8B", "--device", "RTX 4090", "--json"), 17),
     "estimate (table)": (ESTIMATE, 15),
     "estimate (terminal)": (ESTIMATE, 15.5),
     "completion": ((), 4.8),

@@ -77,9 +77,9 @@ class Tape:
     @property
     def parts(self) -> tuple[tuple[tuple[Operator, ...], int], ...]:
         """What the layers hold, with how often: of each kind what is its own, then what layers share."""
-        own = [(layer.own, runs) for layer, runs in self.kinds if layer.own]
+        owned = [(own, runs) for layer, runs in self.kinds if (own := layer.own)]
         sets = {layer.weight_set: layer.shared for layer, _ in self.kinds if layer.weight_set}
-        return (*own, *Counter(sets.values()).items())
+        return (*owned, *Counter(sets.values()).items())
 
     @property
     def adapted(self) -> tuple[tuple[Operator, int], ...]:
@@ -152,9 +152,13 @@ class Tape:
 def build(architecture: Architecture) -> Tape:
     """The tape of an architecture; equal layers appear once, with a count."""
     places: dict[Layer, int] = {}
-    kinds = dict.fromkeys(architecture.layer_kinds)
-    of_kind = {kind: places.setdefault(_layer(architecture, kind), len(places)) for kind in kinds}
-    layers = tuple(of_kind[kind] for kind in architecture.layer_kinds)
+    of_kind: dict[LayerKind, int] = {}
+    layers = []
+    for kind in architecture.layer_kinds:
+        place = of_kind.get(kind)
+        if place is None:
+            place = of_kind[kind] = places.setdefault(_layer(architecture, kind), len(places))
+        layers.append(place)
     return Tape(
         token_embedding(architecture),
         positions(architecture),
@@ -162,7 +166,7 @@ def build(architecture: Architecture) -> Tape:
         _for_decoder(architecture),
         _embedding_norm(architecture),
         tuple((layer, layers.count(place)) for layer, place in places.items()),
-        layers,
+        tuple(layers),
         norm(architecture) if architecture.final_norm else None,
         head(architecture),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, ClassVar
 
 from ..autograd.basic import add, added_in_place, cast, dropout, scaled
@@ -84,8 +85,8 @@ class Layer:
         return max((branch.weight_set for branch in self.branches), default=0)
 
     def _of_sets(self, shared: bool) -> tuple[Operator, ...]:
-        branches = (branch for branch in self.branches if (branch.weight_set > 0) == shared)
-        return tuple(operator for branch in branches for operator in branch.operators)
+        branches = [branch.operators for branch in self.branches if (branch.weight_set > 0) == shared]
+        return tuple(chain.from_iterable(branches))
 
     @property
     def weights(self) -> tuple[Weight, ...]:

@@ -62,14 +62,14 @@ def parameters(
     architecture = model.architecture if isinstance(model, Model) else model
     tape = build(architecture) if architecture.source is None else laid_out(architecture, None)
     held = tape.held
-    counted = [(weight, times) for operator, times in held for weight in operator.weights]
-    total = sum(repeat * weight.elements for weight, repeat in counted)
-    routed = sum(repeat * weight.elements for weight, repeat in counted if weight.split == "expert")
+    counted = [(weight, times * weight.elements) for operator, times in held for weight in operator.weights]
+    total = sum(elements for _, elements in counted)
+    routed = sum(elements for weight, elements in counted if weight.split == "expert")
     always = total - routed - sum(times * operator.idle_elements for operator, times in held)
     table = next(weight.elements for weight, _ in counted if weight.name == "embedding")
     reached = [(operator.reached, times) for operator, times in held]
     low, expected, high = (round(sum(repeat * real[i] for real, repeat in reached)) for i in range(3))
-    trainable = sum(repeat * weight.elements for weight, repeat in counted if not weight.frozen)
+    trainable = sum(elements for weight, elements in counted if not weight.frozen)
     if lora_rank is not None:
         tape = tape if traits is None else laid_out(architecture, traits)
         trainable = _of_adapters(tape, lora_rank, lora_targets, ADAPTERS[kind], virtual_tokens, bare_layers)
