@@ -23,7 +23,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("estimate -m llama-3-8b -d 'rtx 4070 ti super' -t qlora", 0, ("✓ feasible",)),
     ("estimate -m llama-3-8b -d rtx-5080 -t qlora", 0, ("✓ feasible",)),
     ("estimate -m llama-3-8b -d 7900xtx -t qlora", 0, ("✓ feasible",)),
-    ("estimate -m llama-3-70b -d 256xh100-sxm -t pretrain", 0, ("✓ feasible", "tp 8", "megatron")),
+    ("estimate -m llama-3-70b -d 256xh100-sxm -t pretrain", 0, ("✓ feasible", "tp 4 · pp 4", "megatron")),
     # a card that drives a screen
     ("estimate -m gpt2 -d rtx-4090 -t lora", 0, ("600 MiB of a card's memory belong to the screen", "--reserve")),
     ("estimate -m gpt2 -d rtx-4090 -t lora --reserve 0", 0, ("not belong to the screen", "24 GiB usable")),
@@ -48,7 +48,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     # no task said: one line a use, with what makes it so
     ("estimate -m 'llama3 8b' -d 'rtx 4070 ti'", 0, ("Chat ✓ q8_0", "QLoRA ✓", "--engine unsloth", "In full")),
     # what takes centuries has no screen of its own, unless somebody says how it is to run
-    ("estimate -m llama-3-8b -d rtx-4070ti", 0, ("Would take 4", "not in detail", "not Compute")),
+    ("estimate -m llama-3-8b -d rtx-4070ti", 0, ("years, more than 3 years", "not in detail", "not Compute")),
     # and no notes on figures that are not shown
     ("estimate -m gpt-oss-20b -d rx-6900-xt", 0, ("In full", "not Nobody", "not Transformers 5", "not as above")),
     ("estimate -m llama-3-8b -d rtx-4070ti --micro-batch 2", 0, ("in detail", "Compute")),

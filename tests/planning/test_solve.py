@@ -552,3 +552,25 @@ def test_fewest_devices_in_stages_say_that_another_layout_may_do_with_fewer() ->
     assert any("--interleave" in note for note in solved("min-devices", asked, catalog()).notes)
     said = solved("min-devices", {**asked, "tp": 8, "pp": 2, "interleave": 2}, catalog())
     assert not any("--interleave" in note for note in said.notes)
+
+
+def test_recipes_with_which_fewer_devices_train_all_weights_stand_beside() -> None:
+    asked = {"model": "llama-3-8b", "device": "rtx-4090", "task": "finetune"}
+    found = solved("min-devices", asked, catalog())
+    counts = [way.answer for way in found.ways]
+    assert counts and [found.answer["num_devices"], *counts] == sorted([found.answer["num_devices"], *counts])[::-1]
+    for way in found.ways:
+        assert not {"task", "device", "num_devices"} & way.changes.keys()
+        assert solved("min-devices", {**asked, **way.changes}, catalog()).answer["num_devices"] == way.answer
+
+
+def test_recipes_with_which_a_larger_model_trains_all_its_weights_stand_beside() -> None:
+    found = solved("max-model", {"device": "rtx-3060", "task": "finetune"}, catalog())
+    sizes = [float(str(found.answer["parameters"])), *(way.answer for way in found.ways)]
+    assert len(sizes) > 1 and sizes == sorted(sizes)
+
+
+def test_an_engine_of_clusters_that_refuses_the_question_is_not_tried() -> None:
+    asked = {"model": "llama-3-70b", "device": "h100-sxm", "task": "finetune", "optimizer": "adamw-8bit"}
+    found = solved("min-devices", asked, catalog())
+    assert found.at is not None and found.at.scenario.engine == "pytorch"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..catalog.limited import drawn_share
+from ..derivation import DEVICE, SETTING, Say, plain
 from ..ranges import Range
 from ..scenario import Scenario
 from .purchase import SECONDS_PER_HOUR, Purchase, hourly_usd, purchase
@@ -20,14 +23,27 @@ def energy_kwh(scenario: Scenario, seconds: Range, power_share: Range) -> Range 
     The ends multiply: a job at the long end that draws the high share. Host, disks and network are in the PUE only.
     None where the catalog knows no board power.
     """
-    power_w = scenario.device.power_w
-    if power_w is None:
+    if scenario.device.power_w is None:
         return None
-    per_second = power_w * scenario.paid_devices * scenario.pue / JOULE_PER_KWH
     # the slowest run rarely draws the most: half of the spread of power is added to that of time
     low = seconds.low * (power_share.low + power_share.expected) / 2
     high = seconds.high * (power_share.high + power_share.expected) / 2
-    return Range(low * per_second, seconds.expected * power_share.expected * per_second, high * per_second)
+    expected = seconds.expected * power_share.expected
+    return Range(*(full_seconds * kwh_a_second(scenario) for full_seconds in (low, expected, high)))
+
+
+def kwh_a_second(scenario: Scenario, say: Say = plain) -> float:
+    """What all devices draw in a second of full power, kWh; 0 where the catalog knows no board power."""
+    power = say("power", scenario.device.power_w or 0.0, "W", DEVICE)
+    return power * paid_devices(scenario, say) * say("pue", scenario.pue, "", SETTING) / JOULE_PER_KWH
+
+
+def paid_devices(scenario: Scenario, say: Say) -> float:
+    """The devices of a job, those besides that write answers among them."""
+    count = scenario.paid_devices
+    if count == scenario.num_devices:
+        return say("num_devices", count, "devices", SETTING)
+    return say("paid_devices", count, "devices")
 
 
 def least_rent_usd(scenario: Scenario) -> float:
@@ -37,19 +53,33 @@ def least_rent_usd(scenario: Scenario) -> float:
 
 def usd(scenario: Scenario, seconds: Range, energy: Range | None) -> Range | None:
     """The cost in USD: rent or wear of all devices, plus electricity where priced; None if nothing is known."""
-    rent = hourly_usd(scenario)
-    electricity = scenario.electricity_usd_per_kwh
-    total: Range | None = None
-    if rent is not None:
-        total = seconds.scaled(rent * scenario.paid_devices / SECONDS_PER_HOUR)
-    if electricity is not None and energy is not None:
-        power = energy.scaled(electricity)
-        total = power if total is None else _sum(total, power)
-    return total
+    ends = ("low", "expected", "high")
+    money = [usd_of(scenario, getattr(seconds, end), getattr(energy, end, None)) for end in ends]
+    found = [each for each in money if each is not None]
+    return Range(*found) if found else None
 
 
-def _sum(a: Range, b: Range) -> Range:
-    return Range(a.low + b.low, a.expected + b.expected, a.high + b.high)
+def usd_of(scenario: Scenario, seconds: float, energy_kwh: float | None, say: Say = plain) -> float | None:
+    """The same for one time and its energy."""
+    made = [*_rent(scenario, seconds, say), *_electricity(scenario, energy_kwh, say)]
+    return sum(made[1:], made[0]) if made else None
+
+
+def _rent(scenario: Scenario, seconds: float, say: Say) -> Iterator[float]:
+    hourly = hourly_usd(scenario)
+    if hourly is None:
+        return
+    name, source = "price", ", ".join(filter(None, (scenario.price_provider, scenario.price_as_of)))
+    if scenario.purchase_usd is not None:
+        name, source = "wear", "purchase price over lifetime"
+    each = say(name, hourly, "USD/h", source or SETTING)
+    yield say("seconds", seconds, "s") * (each * paid_devices(scenario, say) / SECONDS_PER_HOUR)
+
+
+def _electricity(scenario: Scenario, energy_kwh: float | None, say: Say) -> Iterator[float]:
+    if scenario.electricity_usd_per_kwh is not None and energy_kwh is not None:
+        rate = say("electricity", scenario.electricity_usd_per_kwh, "USD/kWh", SETTING)
+        yield say("energy", energy_kwh, "kWh") * rate
 
 
 def job_cost(scenario: Scenario, total_seconds: Range, bound_by: str) -> Cost:

@@ -17,12 +17,12 @@ from ..timing.work import forwards_beside
 from ..units import GB
 from ..workload.flops import Flops
 from ..workload.parameters import block_parameters
-from .cost import JOULE_PER_KWH
+from .cost import kwh_a_second, usd_of
 from .explain_memory import memory_terms
 from .explain_serving import load_terms, serving_terms
 from .long_run import LongRun
 from .result import Estimate, Term, TermInput
-from .terms import Texts, noted, number, part_terms, setting, term
+from .terms import Texts, noted, number, part_terms, setting, term, written
 
 
 def explanation(estimate: Estimate) -> tuple[Term, ...]:
@@ -161,53 +161,22 @@ def _training_terms(estimate: Estimate, training: TrainingTime) -> Iterator[Term
     yield term("time.total_seconds", "", "tokens / tokens_per_second", (whole, rate), value, "s")
 
 
-def _paid(scenario: Scenario) -> TermInput:
-    """The devices of a job, those besides that write answers among them."""
-    if scenario.paid_devices == scenario.num_devices:
-        return setting(scenario, "num_devices", scenario.num_devices, "devices")
-    return number("paid_devices", scenario.paid_devices, "devices", "derived")
-
-
 def _cost_terms(estimate: Estimate) -> Iterator[Term]:
     scenario, cost = estimate.scenario, estimate.cost
-    total = estimate.total_seconds
+    total, notes = estimate.total_seconds, noted(estimate.scenario)
     if total is None:
         return
-    seconds = number("seconds", total.expected, "s")
-    devices = _paid(scenario)
-    power = scenario.device.power_w
-    if cost.energy_kwh is not None and power is not None:
-        energy = cost.energy_kwh.expected
-        drawn = energy * JOULE_PER_KWH / (total.expected * power * scenario.paid_devices * scenario.pue)
-        inputs = (
-            seconds,
-            number("power", power, "W", "device"),
-            number("drawn", drawn, "", "data/power.yaml"),
-            devices,
-            setting(scenario, "pue", scenario.pue),
-        )
-        formula = f"seconds * power * drawn * {devices.name} * pue / 3600000"
+    energy = None if cost.energy_kwh is None else cost.energy_kwh.expected
+    if energy is not None:
+        say, part = notes("energy"), kwh_a_second(scenario)
+        drawn = say("drawn", energy / (total.expected * part), "", "data/power.yaml")
+        made = say("seconds", total.expected, "s") * drawn * kwh_a_second(scenario, say)
+        formula, inputs = written(notes, "energy", made)
         yield term("cost.energy_kwh", "the power that the devices draw", formula, inputs, energy, "kWh")
-    if cost.usd is None:
-        return
-    priced: list[TermInput] = []
-    summands = []
-    if (bought := cost.purchase) is not None:
-        wear = number("wear", bought.usd_per_device_hour, "USD/h", "purchase price over lifetime")
-        priced += [seconds, devices, wear]
-        summands.append(f"seconds / 3600 * {devices.name} * wear")
-    elif (rent := cost.price) is not None:
-        source = ", ".join(filter(None, (rent.provider, rent.as_of))) or scenario.origins.get("price", "device")
-        priced += [seconds, devices, number("price", rent.usd_per_device_hour, "USD/h", source)]
-        summands.append(f"seconds / 3600 * {devices.name} * price")
-    if scenario.electricity_usd_per_kwh is not None and cost.energy_kwh is not None:
-        priced += [
-            number("energy", cost.energy_kwh.expected, "kWh"),
-            setting(scenario, "electricity", scenario.electricity_usd_per_kwh, "USD/kWh"),
-        ]
-        summands.append("energy * electricity")
-    if summands:
-        yield term("cost.usd", "rent and electricity", " + ".join(summands), priced, cost.usd.expected, "USD")
+    paid = usd_of(scenario, total.expected, energy, notes("usd"))
+    if cost.usd is not None and paid is not None:
+        formula, inputs = written(notes, "usd", paid)
+        yield term("cost.usd", "rent and electricity", formula, inputs, cost.usd.expected, "USD")
 
 
 def long_run_terms(scenario: Scenario, run: LongRun) -> Iterator[Term]:

@@ -23,6 +23,7 @@ from .answer import (
     outcome,
 )
 from .fleet import LAYOUT, asks_for_load, fewest_devices, follows
+from .ways import with_recipes
 
 MOST = 131_072
 """Devices of the largest machines that train one model."""
@@ -54,11 +55,19 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
     """The fewest devices that work, with the layout that llmfeas would take; of a server under a load over layouts.
 
     Counts are those that people build (`counts`); the one before the answer does not work. Where an engine of clusters
-    does with fewer it is named.
+    does with fewer it is named; recipes with which fewer train all weights stand beside.
 
     Raises:
         UsageError: where a count is given.
     """
+    found = _min_devices(request, catalog)
+    before = found.beyond and found.beyond.get("num_devices")
+    counts = (before, before // 2) if isinstance(before, int) and found.at is not None else ()
+    fewer = [{**request, "num_devices": count} for count in counts if count]
+    return with_recipes(request, found, fewer, catalog, _min_devices, "num_devices")
+
+
+def _min_devices(request: Request, catalog: Catalog) -> Answer:
     hardware = hardware_named(str(request["device"]), catalog)
     if hardware.count is not None or request.get("num_devices") is not None:
         kinds = " or ".join(part.id for part in parts_of(hardware.device))
@@ -74,7 +83,7 @@ def min_devices(request: Request, catalog: Catalog) -> Answer:
             result = estimated({**request, "num_devices": count}, catalog)
             if _alone(result):
                 step = _step(node, count)
-                return _fewest(request, _between(request, step, count, result, catalog), step, result, catalog)
+                return _fewest(request, *_between(request, step, count, result, catalog), step, catalog)
             if result is not None and result.verdict.software == "unsupported":
                 beyond = {"num_devices": count, **outcome({**request, "num_devices": count}, catalog)}
                 return Answer("min-devices", {"num_devices": None}, None, beyond, ("more devices do not help",))
@@ -105,23 +114,25 @@ def _alone(result: Estimate | None) -> bool:
     return result is not None and result.verdict.works() and not spills(result.scenario)
 
 
-def _between(request: Request, node: int, most: int, found: Estimate | None, catalog: Catalog) -> Estimate:
-    """The estimate on the fewest whole nodes below `most` that work, else `found`; of fewer devices under an engine of
-    clusters, on numbers for which another one is taken where nobody asks.
+def _between(
+    request: Request, node: int, most: int, found: Estimate | None, catalog: Catalog
+) -> tuple[Estimate, Estimate]:
+    """The estimate on the fewest devices below `most` that work, else `found`, be it under an engine of clusters on
+    numbers for which another one is taken where nobody asks; and on the fewest whole nodes under what is taken.
     """
     assert found is not None
     best = _first(request, range(node, most, node), found, catalog) or found
     engine = _dividing(request, best, catalog)
     if engine is None:
-        return best
+        return best, best
     tried = (count for count in range(node, most, node) if _takes(engine, {**request, "num_devices": count}, catalog))
     untried = sorted({*range(1, node), *range(node, most, node)}.difference(tried))
     counts = [count for count in untried if count < best.scenario.num_devices]
-    return _first({**request, "engine": engine}, counts, found, catalog) or best
+    return _first({**request, "engine": engine}, counts, found, catalog) or best, best
 
 
 def _takes(engine: str, request: Request, catalog: Catalog) -> bool:
-    """Whether an engine is taken without being asked for."""
+    """Whether a question is settled with an engine, which may refuse what else is asked."""
     try:
         return before_layout(request, catalog).scenario.engine == engine
     except UsageError:
@@ -154,11 +165,16 @@ def _dividing(request: Request, found: Estimate, catalog: Catalog) -> str | None
         return None
     able = (engine.id for engine in catalog.engines.values() if scenario.device.backend in engine.training.clusters)
     engine = next(able, None)
-    return engine if engine == scenario.engine or scenario.device.kind == "datacenter" else None
+    if engine is None or (engine != scenario.engine and scenario.device.kind != "datacenter"):
+        return None
+    asked = {**request, "num_devices": scenario.num_devices, "engine": engine}
+    return engine if _takes(engine, asked, catalog) else None
 
 
-def _fewest(request: Request, result: Estimate, node: int, usual: Estimate | None, catalog: Catalog) -> Answer:
-    """The answer, which names an engine that people do not use on so few devices, and what theirs takes."""
+def _fewest(request: Request, result: Estimate, usual: Estimate, node: int, catalog: Catalog) -> Answer:
+    """The answer, which names an engine that people do not use on so few devices, and how many are taken without a word
+    on it: what `compare` says, too.
+    """
     scenario = result.scenario
     count = scenario.num_devices
     notes: tuple[str, ...] = ()
@@ -169,10 +185,10 @@ def _fewest(request: Request, result: Estimate, node: int, usual: Estimate | Non
     if theirs != scenario.engine:
         request = {**request, "engine": scenario.engine}
         answer["engine"] = scenario.engine
-        other = "does not do it"
-        if usual is not None and usual.scenario.engine == theirs:
-            other = f"takes {usual.scenario.num_devices}"
-        notes = (f"with --engine {scenario.engine}; {theirs}, which people use on {count} devices, {other}",)
+        most = usual.scenario.num_devices
+        other = f"takes {most}" if usual.scenario.engine == theirs else "does not do it"
+        with_many = "" if usual.scenario.engine == theirs else f"; on {most} and more nobody needs to ask for it"
+        notes = (f"with --engine {scenario.engine}; {theirs}, which people use on {count} devices, {other}{with_many}",)
     if scenario.pp > 1 and all(request.get(name) is None for name in LAYOUT):
         notes += (OTHER_LAYOUTS,)
     before = count - (1 if count <= node else node)

@@ -12,6 +12,7 @@ from ...errors import UsageError
 from ...feasibility.bounds import least_miss, time_limit_seconds
 from ...feasibility.core import is_feasible
 from ...feasibility.software import software_support
+from ...record import replace
 from ...settle import Resolution, before_layout, resolution
 from ...settle.some_layout import that_fits
 from ...settle.task import tasks_of
@@ -21,6 +22,7 @@ from ...workload.serving import spills
 from ..asked import REFUSALS, skipped
 from .answer import Answer, Request, estimated, outcome, without
 from .fleet import LAYOUT
+from .ways import with_recipes
 
 SHOWN = 10
 UNSAID = "--task inference was taken, since no task was said: --task qlora or pretrain asks for the largest to train"
@@ -32,7 +34,8 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
     """The catalog's models that work, the largest first, and the smallest larger one that does not: those whose weights
     were published, and which write (but where vectors or scores are asked for).
 
-    Each runs as asked, chatting where no task is said or meant, training at micro-batch 1 where nothing is said.
+    Each runs as asked, chatting where no task is said or meant, training at micro-batch 1 where nothing is said;
+    recipes with which a larger one trains all its weights stand beside.
 
     Raises:
         UsageError: where a model is given.
@@ -45,14 +48,20 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
         fixed = {**fixed, "task": "inference"}
     if fixed.get("task") != "inference":
         fixed = {"micro_batch": 1, **fixed}
+    found = _largest(fixed, catalog)
+    larger = () if found.at is None else _larger(fixed, float(str(found.answer["parameters"])), catalog)
+    found = with_recipes(fixed, found, larger, catalog, _largest, "parameters")
+    return replace(found, notes=(UNSAID, *found.notes)) if unsaid else found
+
+
+def _largest(fixed: Request, catalog: Catalog) -> Answer:
+    """The largest model that runs as asked, in one recipe."""
     refused: dict[str, UsageError] = {}
-    seen = bool(request.get("images"))
+    seen = bool(fixed.get("images"))
     ordered = _by_size(fixed, catalog, seen)
     working = [model for model in ordered if _works({**fixed, "model": model.id}, catalog, refused)]
     ordered = [model for model in ordered if model.id not in refused]
     notes = (skipped(list(refused.values()), "models"),) if refused else ()
-    if unsaid:
-        notes = (UNSAID, *notes)
     if not working:
         smallest = ordered[0].id if ordered else next(iter(refused))
         beyond = {"model": smallest, **outcome({**fixed, "model": smallest}, catalog)}
@@ -68,6 +77,18 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
     larger = [model for model in ordered if _held(model, seen) > limit]
     beyond_ = {"model": larger[0].id, **outcome({**fixed, "model": larger[0].id}, catalog)} if larger else None
     return Answer("max-model", answer, estimated({**fixed, "model": best.id}, catalog), beyond_, notes)
+
+
+TIMES = (1.0, 2.0)
+"""So many times over the largest model's parameters lie those for which other recipes are looked for."""
+
+
+def _larger(fixed: Request, parameters: float, catalog: Catalog) -> list[Request]:
+    """The questions of larger models: the smallest ones with more than so many times the parameters."""
+    seen = bool(fixed.get("images"))
+    ordered = _by_size(fixed, catalog, seen)
+    found = (next((each for each in ordered if _held(each, seen) > times * parameters), None) for times in TIMES)
+    return [{**fixed, "model": model.id} for model in found if model is not None]
 
 
 def _by_size(request: Request, catalog: Catalog, seen: bool) -> list[Model]:

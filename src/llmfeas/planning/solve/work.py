@@ -12,8 +12,8 @@ from ...feasibility.verdict import why
 from ...record import replace
 from ...settle import resolution
 from ...timing.training import training_time
-from ..remedies import nearest_remedies
-from .answer import Answer, Instead, Request, without
+from .answer import Answer, Request, without
+from .ways import ways_of
 
 REFERENCE_TOKENS = 1e9
 
@@ -70,13 +70,7 @@ def _with_ways(
     endless = without(request, "deadline", "budget")
     if figure == "tokens":
         endless["tokens"] = found.answer["tokens"]
-    remedies = nearest_remedies(endless, estimate(resolution(endless, catalog)), catalog)
-    ways = tuple(
-        Instead(each.changes, each.status, float(there.answer[figure]), each.message)  # type: ignore[arg-type]
-        for each in remedies
-        if not each.changes.keys() & {"task", "tokens"}
-        for there in [solver({**request, **each.changes}, catalog)]
-    )
+    ways = tuple(ways_of(request, endless, catalog, solver, figure))
     return replace(found, notes=(why(found.at.verdict),), ways=ways)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...feasibility.verdict import is_doubt
@@ -50,6 +50,14 @@ NAMES: Mapping[str, str] = {
 }
 """What the parts of an answer are called, where that is not their name."""
 
+WAYS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+    "tokens": ("To make it work", lambda count: f"{format_count(count)} tokens"),
+    "deadline": ("To make it work", format_duration),
+    "max-model": ("For a larger one", lambda count: f"{format_count(count)} parameters"),
+    "min-devices": ("For fewer", lambda count: f"{count:.0f} device{'s' if count > 1 else ''}"),
+}
+"""Over what stands what an answer is with another recipe, and how that is written."""
+
 ENDLESS: Mapping[str, str] = {"tokens": "more tokens"}
 """Where a step is as small as one likes, so that its figure would read like that of the answer."""
 
@@ -66,8 +74,8 @@ def report(envelope: Json, device: str) -> Report:
     blocks += _tables(answer)
     if result["at"] is not None:
         blocks.append(_there(result["at"], device))
-    write = format_duration if result["question"] == "deadline" else lambda answer: f"{format_count(answer)} tokens"
-    if ways := ways_topic("To make it work", result.get("ways") or (), lambda way: glued(write(way["answer"]))):
+    label, write = WAYS.get(result["question"], WAYS["tokens"])
+    if ways := ways_topic(label, result.get("ways") or (), lambda way: glued(write(way["answer"]))):
         blocks.append(ways)
     if result["beyond"]:
         blocks.append(Topic(label="Beyond", paragraphs=((Phrase(_beyond(result["beyond"])),),)))
