@@ -63,7 +63,7 @@ CONTEXT_SLACK: Final = 1.05
 UNITS_OF_SIZE: Final = (("b",), ("m",), ("t",))
 _WITH_MORE: Final = (
     "blip instructblip clip siglip vit vision vl vlm mm mllm audio omni ocr tts asr speech voice image video internvl"
-    " ovis ultravox llava vila mplug owl mantis cambrian points slime xgen"
+    " ovis ultravox llava vila mplug owl mantis cambrian points slime xgen bunny videochat"
 )
 SIGHT: Final = frozenset(("vl", "vlm", "vision"))
 """Words that say nothing of a model that sees anyway: `Qwen3.8-27B-MXFP4-VL`."""
