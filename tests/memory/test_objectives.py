@@ -335,3 +335,18 @@ def test_software_that_writes_answers_on_devices_of_their_own_does_so_unless_it_
     alone = estimate(**{**ASKED, **ask})
     assert (alone.scenario.colocate, alone.scenario.paid_devices) == ("false", 2)
     assert estimate(**{**ASKED, **ask, "colocate": "true"}).scenario.paid_devices == 1
+
+
+SMALL = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 1024, "intermediate_size": 2816}
+SMALL |= {"num_attention_heads": 16, "num_key_value_heads": 4, "num_hidden_layers": 2, "vocab_size": 3000}
+
+
+def test_processors_fold_tiles_no_wider_than_the_vocabulary(tmp_path: Path) -> None:
+    """The second step of DPOTrainer's own loss on a CPU (trl 1.16.0, torch 2.13.0, transformers 5.24), 255 tokens of
+    2 pairs: 872,889,932 bytes of tensors, of which a tile's buffer is 32768 wide and what folds it 3000."""
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(SMALL | {"rms_norm_eps": 1e-5, "tie_word_embeddings": False, "hidden_act": "silu"}))
+    step = {"device": "xeon-w3-2435", "precision": "fp32", "micro_batch": 2, "global_batch": 2, "seq_len": 255}
+    more = {"task": "dpo", "reference": "loaded", "adapters": "none", "checkpointing": "none", "dropout": 0.0}
+    found = training_memory(resolution({"model": str(config), **step, **more}, catalog()).scenario)
+    assert found.bytes == pytest.approx(872_889_932, rel=0.02)

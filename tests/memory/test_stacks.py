@@ -83,3 +83,21 @@ def test_experts_in_fp32_are_said_where_autocast_leaves_them_out() -> None:
     assert not said(task="lora")
     assert not said(engine="megatron")
     assert not said(model="qwen3-0.6b")
+
+
+def test_axolotl_quantizes_stacks_itself() -> None:
+    """Under transformers 5 its experts are in few bits, as its `quantize_moe_experts` says: nothing waits in 16."""
+    ask = {"model": "olmoe-1b-7b", "device": "rtx-3090", "task": "qlora", "engine": "axolotl", "seq_len": 2048}
+    asked = {**ask, "lora_targets": "attention", "micro_batch": 1, "global_batch": 1}
+    found = bare_answer(asked)
+    assert found.scenario.transformers == "5"
+    assert "experts-in-16-bits" not in {note.code for note in found.warnings}
+    assert found.memory.components["weights_bytes"] < 5e9
+
+
+def test_nf4_without_double_quantization_holds_constants_in_fp32() -> None:
+    """4 bytes for 64 weights instead of one and a bit: 0.37 bits a weight."""
+    ask = {"model": "llama-3-8b", "device": "rtx-4090", "task": "qlora", "engine": "pytorch"}
+    single, double = (bare_answer({**ask, "quant": quant}) for quant in ("nf4-single", "nf4"))
+    more = single.memory.components["weights_bytes"] - double.memory.components["weights_bytes"]
+    assert more == pytest.approx(6.98e9 * 0.373 / 8, rel=0.02)

@@ -231,7 +231,7 @@ def _softmax_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | No
 
 
 def _widening_softmax_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
-    _product = recorder.new(g.n, g.width)
+    _product = recorder.new(g.n, g.width) if recorder.softmax_writes else None
     return [recorder.new(g.n, 2)]
 
 

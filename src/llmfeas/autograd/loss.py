@@ -209,11 +209,11 @@ TILE_COLUMNS: Final = 32768
 def _in_tiles_back(recorder: Recorder, node: Node, g: Tensor) -> list[Tensor | None]:
     """Each tile is made again; gradients are added up in fp32 and come in their own type at the end."""
     recorder.ledger.begin("loss")
-    tile, width, columns, again, rows, several, parts = node.data
+    tile, folded, width, columns, again, rows, several, parts = node.data
     wide = [None if edge is None else recorder.new(edge[2], 4) for edge in node.edges]
     _tiles = _tiles_of(recorder, tile, width, several)
     if recorder.folds_tiles and several == 1:
-        _fold(recorder, tile, FOLDED_BACK)
+        _fold(recorder, folded, FOLDED_BACK)
     _gradient = _gradient_of_tile(recorder, tile, width, again=parts > 1) if several > 1 else None
     # The copy of a tile's part of the weight stands until the next one is made.
     _passing = [recorder.new(n, width, component=WORKSPACE) for n in (columns, again, rows) if n]
@@ -255,15 +255,15 @@ def _tiled(
     columns = min(vocab, TILE_COLUMNS) * n_in if weight.width != width else 0
     narrowed = rows * n_in if x.width != width else 0
     again = min(TILE_COLUMNS, max(0, vocab - TILE_COLUMNS)) * n_in if columns else 0
-    tile = rows * TILE_COLUMNS
+    tile, folded = rows * TILE_COLUMNS, rows * min(vocab, TILE_COLUMNS)
     parts = -(-vocab // TILE_COLUMNS)
     node = recorder.open(
-        _in_tiles_back, (scored, weight, bias), (tile, width, columns, again, narrowed, several, parts)
+        _in_tiles_back, (scored, weight, bias), (tile, folded, width, columns, again, narrowed, several, parts)
     )
     _statistics = [recorder.new(tokens, 4) for _ in range(STATISTICS)]
     _tiles = _tiles_of(recorder, tile, width, several)
     if recorder.folds_tiles and several == 1:
-        _fold(recorder, tile, FOLDED)
+        _fold(recorder, folded, FOLDED)
     _passing = [recorder.new(n, width, component=WORKSPACE) for n in (columns, narrowed) if n]
     recorder.keep(node, scored, labels, *_statistics[:2])
     loss = recorder.new(1, 4, node)

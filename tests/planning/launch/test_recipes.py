@@ -79,6 +79,8 @@ def test_qlora_is_nf4_with_double_quantization_and_adapters_of_the_rank() -> Non
     assert (sft["load_in_4bit"], sft["lora_r"], sft["use_peft"]) == (True, 64, True)
     axolotl = contents(launched("axolotl", **asked))["axolotl.yaml"]
     assert (axolotl["adapter"], axolotl["load_in_4bit"], axolotl["lora_r"]) == ("qlora", True, 64)
+    single = {"device": "rtx-4090", "task": "qlora", "quant": "nf4-single"}
+    assert contents(launched("trl", model="llama-3-8b", **single))["sft.yaml"]["use_bnb_nested_quant"] is False
 
 
 def test_pretraining_starts_from_fresh_weights_and_dropout_is_replaced() -> None:
@@ -160,6 +162,14 @@ def test_axolotl_gets_everything_in_one_file() -> None:
     assert (config["max_steps"], config["tensor_parallel_size"], config["dp_shard_size"]) == (STEPS, 2, 4)
     assert config["fsdp_config"]["activation_checkpointing"] is True
     assert words(launch)[-2:] == ["--nproc-per-node", "8"]
+
+
+def test_axolotl_is_told_to_quantize_stacks_and_which_get_adapters() -> None:
+    asked = {"model": "olmoe-1b-7b", "device": "rtx-3090", "task": "qlora", "engine": "axolotl", "seq_len": 2048}
+    config = contents(launched("axolotl", **asked))["axolotl.yaml"]
+    assert config["quantize_moe_experts"] is True
+    assert config["lora_target_parameters"] == ["experts.gate_up_proj", "experts.down_proj"]
+    assert "lora_target_linear" not in config
 
 
 def test_axolotl_says_that_it_loads_weights_in_16_bits() -> None:
@@ -595,10 +605,10 @@ def test_a_recipe_asks_for_the_release_that_was_estimated(engine: str) -> None:
     assert "<5" not in newer and ("llama" in engine or "'transformers>=5.23'" in newer)
 
 
-def test_what_stands_on_one_release_is_estimated_under_it() -> None:
+def test_what_stands_on_one_release_and_quantizes_stacks_itself_is_estimated_under_it() -> None:
     found = ready("axolotl", **STACKED)
-    assert found.estimate.scenario.transformers == "5" and found.estimate.verdict.status == "infeasible"
-    assert any("--transformers 5 was taken" in warning.message for warning in found.warnings)
+    assert found.estimate.scenario.transformers == "5" and found.estimate.verdict.memory == "tight"
+    assert not any("--transformers" in warning.message for warning in found.warnings)
     with pytest.raises(UsageError, match="--transformers 4 is not something Axolotl can express"):
         ready("axolotl", **STACKED, transformers="4")
 
