@@ -189,6 +189,20 @@ def roomiest_batch(scenario: Scenario, batch: int) -> int:
     return 1 << int(limit).bit_length() - 1
 
 
+def largest_batch(scenario: Scenario, batch: int) -> int:
+    """The micro-batch that would be taken, were there memory without end and were each larger one faster."""
+    micro_batch = roomiest_batch(scenario, batch)
+    while _may_double(scenario, micro_batch, batch or global_batch(scenario, micro_batch)):
+        micro_batch *= 2
+    return micro_batch
+
+
+def _may_double(scenario: Scenario, micro_batch: int, whole: int) -> bool:
+    """Whether a pre-training of so many sequences a step may take them in micro-batches of twice as many."""
+    doubled = 2 * micro_batch
+    return scenario.task == "pretrain" and whole >= doubled * scenario.dp * _filling(scenario, doubled)
+
+
 @cached_across_batches
 def fitting_batch(scenario: Scenario, batch: int) -> int:
     """The automatic micro-batch, within a global `batch` that was given; 0: none was.
@@ -215,9 +229,8 @@ def _faster_batch(scenario: Scenario, micro_batch: int, batch: int, usable: floa
     """Double a micro-batch for as long as a step of the same global batch gets faster by it, in fewer micro-steps."""
     fastest = 0.0
     while True:
-        whole = batch or global_batch(scenario, micro_batch)
-        doubled = 2 * micro_batch
-        if scenario.task != "pretrain" or whole < doubled * scenario.dp * _filling(scenario, doubled):
+        whole, doubled = batch or global_batch(scenario, micro_batch), 2 * micro_batch
+        if not _may_double(scenario, micro_batch, whole):
             return micro_batch
         fastest = fastest or _speed(scenario, micro_batch, whole)
         speed = _speed(scenario, doubled, whole)

@@ -50,8 +50,25 @@ def fitting_layout(scenario: Scenario, draft: Draft, micro_batch: int, batch: in
     """The same question in the first layout whose memory does; None where none does."""
     probe = scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
     speed = layout_tokens_per_second
-    judge = Judge(False, peak_bytes, rank_floor_bytes, usable_bytes(probe), speed, speed)
+    judge = Judge(False, peak_bytes, rank_floor_bytes, usable_bytes(probe), speed, speed, speed)
     return layout.first_fitting(probe, draft, judge, batch)
+
+
+def reached(candidate: Scenario, micro_batch: int, batch: int) -> float:
+    """Tokens a second of a layout with a micro-batch and a global batch (0: its own)."""
+    settled = {"micro_batch": micro_batch, "global_batch": batch or lengths.global_batch(candidate, micro_batch)}
+    return layout_tokens_per_second(candidate.with_batch(settled, {}))
+
+
+def reached_at_most(candidate: Scenario, micro_batch: int, batch: int) -> float:
+    """A ceiling for the same, where no micro-batch is given (0) whichever fits: the largest that could be, in as many
+    micro-steps as the smallest takes. A global batch that leaves ranks idle is not looked into.
+    """
+    if micro_batch:
+        return reached(candidate, micro_batch, batch)
+    most = lengths.largest_batch(candidate, batch)
+    steps = lengths.global_batch(candidate, 1) // candidate.dp + most
+    return reached(candidate, most, lengths.MANY if batch else steps * most * candidate.dp)
 
 
 def _weighed(probe: Scenario, draft: Draft, micro_batch: int, batch: int) -> tuple[Scenario, int]:
@@ -66,13 +83,14 @@ def _weighed(probe: Scenario, draft: Draft, micro_batch: int, batch: int) -> tup
     def tokens_per_second(candidate: Scenario) -> float:
         nonlocal work
         work += 1
-        micro = micro_batch or lengths.fitting_batch(candidate, batch)
-        settled = {"micro_batch": micro, "global_batch": batch or lengths.global_batch(candidate, micro)}
-        return layout_tokens_per_second(candidate.with_batch(settled, {}))
+        return reached(candidate, micro_batch or lengths.fitting_batch(candidate, batch), batch)
 
     def at_most(candidate: Scenario) -> float:
         micro = micro_batch or lengths.roomiest_batch(candidate, batch)
         return layout_tokens_per_second(candidate.with_batch({"micro_batch": micro, "global_batch": lengths.MANY}, {}))
+
+    def ceiling(candidate: Scenario) -> float:
+        return reached_at_most(candidate, micro_batch, batch)
 
     judge = Judge(
         probe.engine_record.training.layout == "fastest",
@@ -81,5 +99,6 @@ def _weighed(probe: Scenario, draft: Draft, micro_batch: int, batch: int) -> tup
         usable_bytes(probe),
         tokens_per_second,
         at_most,
+        ceiling,
     )
     return layout.fitted_layout(probe, draft, judge, batch), work

@@ -20,7 +20,8 @@ WORTH_ROOM = 0.9
 @dataclass(frozen=True, slots=True)
 class Judge:
     """What layouts are chosen by: whether the engine is after speed, bytes of the peak and of its quick floor, what is
-    usable, tokens a second, and tokens a second that it has at most, which are known more quickly.
+    usable, tokens a second, and, which are known more quickly, those of the usual micro-batch in steps without end and
+    those that no micro-batch beats.
     """
 
     fastest: bool
@@ -29,6 +30,7 @@ class Judge:
     usable_bytes: float
     tokens_per_second: Callable[[Scenario], float]
     at_most: Callable[[Scenario], float]
+    ceiling: Callable[[Scenario], float]
 
     def hopeless(self, candidate: Scenario) -> bool:
         """Whether not even weights and states fit."""
@@ -76,7 +78,7 @@ class Weighing:
             judged = [self._fastest_first(candidate) for candidate, _ in hopeful]
             bounds, spread = [each[0][0] for each in judged], [[one for _, one in each] for each in judged]
         for number in sorted(order, key=lambda each: -bounds[each]) if searches else order:
-            if bounds[number] < self._worth:
+            if bounds[number] < self._worth or self._is_slow(spread[number]):
                 continue
             for candidate, sure in self.fitting(hopeful[number], spread[number]):
                 yield number, candidate, sure
@@ -85,6 +87,11 @@ class Weighing:
                     self._worth = max(self._worth, share * self._judge.tokens_per_second(candidate))
                 if sure and not searches:
                     return
+
+    def _is_slow(self, spread: Sequence[Scenario]) -> bool:
+        """Whether no way to share its experts makes a layout as fast as it has to be."""
+        slow = (self._judge.ceiling(each) < self._worth for each in spread)
+        return bool(spread) and self._worth > 0 and all(slow)
 
     def _fastest_first(self, candidate: Scenario) -> list[tuple[float, Scenario]]:
         """The ways to share the experts of a layout with the speed that each reaches at most."""
