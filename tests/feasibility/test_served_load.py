@@ -271,12 +271,14 @@ def test_passes_are_as_wide_as_the_server_is_told() -> None:
 
 
 def test_stages_work_on_a_pass_each() -> None:
-    """A server keeps as many passes under way as it has stages: two devices finish a quarter more than one."""
+    """A server keeps as many passes under way as it has stages, though one pass carries a prompt whole and the others
+    wait for it: two devices finish a sixth more than one.
+    """
     one, two = (
         load_of(requests=400, concurrency=100, num_devices=count, tp=1, pp=count)["output_tokens_per_second"]
         for count in (1, 2)
     )
-    assert two["expected"] > 1.25 * one["expected"]
+    assert two["expected"] > 7 / 6 * one["expected"]
 
 
 @pytest.mark.parametrize("users", [80, 100, 106, 108, 120])

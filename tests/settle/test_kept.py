@@ -19,8 +19,20 @@ from llmfeas.planning.answer import bare_answer
 from llmfeas.settle import resolving as settle
 from llmfeas.walk import fold
 
-OF_OUR_OWN = {"record", "kind", "count", "more", "name", "mixer", "feed_forward", "windowed", "rotates", "shares_cache"}
-"""Arguments of which there are only as many values as our code has: classes, their fields, kinds of layers."""
+OF_OUR_OWN = {
+    "record",
+    "kind",
+    "count",
+    "more",
+    "name",
+    "mixer",
+    "feed_forward",
+    "windowed",
+    "rotates",
+    "shares_cache",
+    "module",
+}
+"""Arguments of which there are only as many values as our code has: modules, classes, their fields, kinds of layers."""
 
 
 def caches() -> Iterator[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterator
 
 from ..memory.peak import memory
 from ..scenario import Scenario
-from ..workload.serving import peers, replicas
+from ..workload.serving import answer_tokens, peers, replicas
 from .formats import fits
 from .valid_layout import tensor_parallel_sizes
 
@@ -14,7 +14,7 @@ LOADS = ("rate", "ttft", "tpot")
 """What a layout has to keep, where it was said."""
 
 WRITES_MORE = 1.2
-"""Copies are taken unasked where they write so many times as much, and no user waits longer for it."""
+"""Copies are taken unasked where they write so many times as much, and no user waits longer for a whole answer."""
 
 REPEATED = 1.5
 """Ranks that hold together so many times the cache of their requests hold much of it more than once."""
@@ -29,8 +29,8 @@ def copies_instead(
 
     It has no room for the requests at once, since its ranks repeat their cache: the fewest copies that have room are
     taken. Or it misses a load and its targets: the copies that keep them best. Or users were named alone, and copies
-    serve them better in every respect. None where it keeps what is asked, where copies miss it too, and where somebody
-    said the layout. `settled` settles the same request with a layout, if that is possible.
+    write more to all and no answer ends later. None where it keeps what is asked, where copies miss it too, and where
+    somebody said the layout. `settled` settles the same request with a layout, if that is possible.
     """
     laid_out = [] if scenario.is_training else list(_layouts(scenario, given))
     if not laid_out:
@@ -54,8 +54,12 @@ def copies_instead(
 
 
 def _better(scenario: Scenario, laid_out: list[Layout], settled: Callable[[Layout], Scenario | None]) -> Layout | None:
-    """The copies that write most to all users, where that is much more and no token comes later."""
+    """The copies that write most to all users, where that is much more and no answer ends later."""
+    from ..load.figures import Load
     from ..timing.served import load_of
+
+    def waited(load: Load) -> float:
+        return load.ttft_seconds.p50 + answer_tokens(scenario) * load.tpot_seconds.p50
 
     one, best, found = load_of(scenario, 1.0, 1.0), None, 0.0
     for layout in laid_out:
@@ -63,8 +67,8 @@ def _better(scenario: Scenario, laid_out: list[Layout], settled: Callable[[Layou
         if copied is None or replicas(copied) > copied.concurrency or not fits(copied):
             continue
         load = load_of(copied, 1.0, 1.0)
-        later = load.ttft_seconds.p50 > one.ttft_seconds.p50 or load.tpot_seconds.p50 > one.tpot_seconds.p50
-        if not later and load.output_tokens_per_second > max(found, WRITES_MORE * one.output_tokens_per_second):
+        wanted = max(found, WRITES_MORE * one.output_tokens_per_second)
+        if waited(load) <= waited(one) and load.output_tokens_per_second > wanted:
             best, found = layout, load.output_tokens_per_second
     return best
 

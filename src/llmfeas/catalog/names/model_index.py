@@ -176,7 +176,7 @@ def _having(names: Iterable[NamedModel]) -> Mapping[str, Sequence[int]]:
     """Which names have a word of letters."""
     having: dict[str, list[int]] = {}
     for index, (needed, optional, *_) in enumerate(names):
-        for word in filter(str.isalpha, {*needed.split(), *optional.split()}):
+        for word in filter(str.isalpha, dict.fromkeys((*needed.split(), *optional.split()))):
             having.setdefault(word, []).append(index)
     return having
 

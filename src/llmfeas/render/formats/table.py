@@ -276,7 +276,7 @@ def _set_widths(
         return None
     widths = list(least)
     for place in prose:
-        natural = max(cell_len(columns[place].title), *(cell_len(_plain(row[place])) for row in rows))
+        natural = max((cell_len(columns[place].title), *(cell_len(_plain(row[place])) for row in rows)))
         widths[place] = min(natural, width - sum(least) + least[place] - GAP * (len(columns) - 1))
     return widths
 
