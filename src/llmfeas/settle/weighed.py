@@ -85,7 +85,7 @@ def _weighed(probe: Scenario, draft: Draft, micro_batch: int, batch: int) -> tup
         work += 1
         return reached(candidate, micro_batch or lengths.fitting_batch(candidate, batch), batch)
 
-    def at_most(candidate: Scenario) -> float:
+    def usual(candidate: Scenario) -> float:
         micro = micro_batch or lengths.roomiest_batch(candidate, batch)
         return layout_tokens_per_second(candidate.with_batch({"micro_batch": micro, "global_batch": lengths.MANY}, {}))
 
@@ -98,7 +98,7 @@ def _weighed(probe: Scenario, draft: Draft, micro_batch: int, batch: int) -> tup
         rank_floor_bytes,
         usable_bytes(probe),
         tokens_per_second,
-        at_most,
+        usual,
         ceiling,
     )
     return layout.fitted_layout(probe, draft, judge, batch), work

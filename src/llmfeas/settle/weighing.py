@@ -29,7 +29,7 @@ class Judge:
     floor_bytes: Callable[[Scenario], float]
     usable_bytes: float
     tokens_per_second: Callable[[Scenario], float]
-    at_most: Callable[[Scenario], float]
+    usual: Callable[[Scenario], float]
     ceiling: Callable[[Scenario], float]
 
     def hopeless(self, candidate: Scenario) -> bool:
@@ -94,8 +94,8 @@ class Weighing:
         return bool(spread) and self._worth > 0 and all(slow)
 
     def _fastest_first(self, candidate: Scenario) -> list[tuple[float, Scenario]]:
-        """The ways to share the experts of a layout with the speed that each reaches at most."""
-        spread = [(self._judge.at_most(each), each) for each in spread_experts(candidate, self._draft)]
+        """The ways to share the experts of a layout with the speed that each reaches with the usual micro-batch."""
+        spread = [(self._judge.usual(each), each) for each in spread_experts(candidate, self._draft)]
         return sorted(spread, key=lambda one: -one[0])
 
     def fitting(self, hopeful: Hopeful, spread: Sequence[Scenario] = ()) -> Iterator[tuple[Scenario, bool]]:
@@ -110,7 +110,7 @@ class Weighing:
             return
         ways, tight = list(spread or spread_experts(candidate, self._draft)), False
         if len(ways) > 1 and not spread:
-            ways.sort(key=judge.at_most, reverse=True)
+            ways.sort(key=judge.usual, reverse=True)
         for each in ways:
             if judge.hopeless(each):
                 continue
