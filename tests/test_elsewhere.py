@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 
+import llmfeas
 from llmfeas.elsewhere import ELSEWHERE, NO_MATTER, VALUES, ours, taken
 from llmfeas.errors import UsageError
 from llmfeas.objectives import OBJECTIVES
@@ -148,3 +150,18 @@ def test_what_may_mean_two_things_is_told_and_not_taken(word: str) -> None:
     assert ours(word) is not None
     assert taken(word) is None
     assert taken("--users") == "--concurrency"
+
+
+ASKS: Mapping[str, Callable[..., Any]] = {
+    "estimate": lambda **more: llmfeas.estimate("llama-3-8b", "rtx-4090", task="finetune", **more),
+    "plan": lambda **more: llmfeas.plan("llama-3-8b", "rtx-4090", task="finetune", **more),
+    "compare": lambda **more: llmfeas.compare("gpt2", ["t4", "rtx-4090"], task="finetune", baseline="t4", **more),
+    "solve": lambda **more: llmfeas.solve("cheapest", "gpt2", task="finetune", **more),
+}
+
+
+@pytest.mark.parametrize("name", ASKS)
+def test_every_function_takes_them_as_our_own(name: str) -> None:
+    """Whole answers, whose ladder, ways and rows ask again."""
+    theirs, mine = (ASKS[name](**more).to_dict() for more in ({"per_device_train_batch_size": 1}, {"micro_batch": 1}))
+    assert theirs["result"] == mine["result"]

@@ -10,7 +10,7 @@ from ..contract import ABSENT
 from ..feasibility.core import estimate
 from ..feasibility.result import Estimate, MemorySize
 from ..record import replace
-from ..request import said_in
+from ..request import canonical, said_in
 from ..scenario import Scenario
 from ..settle import resolution
 from ..units import GIB
@@ -54,8 +54,8 @@ def answer(
         DataError: for a model file that cannot be used.
     """
     beside = Asked(catalog or default_catalog())
-    result = bare_answer(request, beside.catalog)
-    said = said_in(request)
+    asked = canonical(request, beside.catalog.tables.quantization)
+    result, said = bare_answer(asked, beside.catalog), said_in(asked)
     if uses and leaves_task_open(result.scenario):
         from .uses import uses_of
 

@@ -18,6 +18,7 @@ from ..feasibility.verdict import why
 from ..memory.peak import Memory
 from ..ranges import Range
 from ..record import dataclass
+from ..request import canonical
 from ..scenario import Scenario
 from ..settle import hardware_named, resolution
 from ..timing.inference import InferenceTime
@@ -267,13 +268,13 @@ def comparison(
     rows: list[Contender] = []
     refused: list[UsageError] = []
     notes: list[Note] = []
-    names = list(devices)
+    names, said = list(devices), canonical(request, catalog.tables.quantization)
     for model in dict.fromkeys(models):
-        asked = ({**request, "model": model, "device": name} for name in names)
+        asked = ({**said, "model": model, "device": name} for name in names)
         settled = ((one, each) for one in asked if (each := unless_refused(one, catalog, refused)) is not None)
         answers = [(one, estimate(each)) for one, each in settled]
         requests, estimates = [one for one, _ in answers], [each for _, each in answers]
-        base = _baseline(request, model, baseline, catalog, notes) if baseline and estimates else _best(estimates, sort)
+        base = _baseline(said, model, baseline, catalog, notes) if baseline and estimates else _best(estimates, sort)
         find = Needed(catalog)
         needed = [find(one, each) for one, each in zip(requests, estimates, strict=True)]
         rows += [Contender(each, more, _relative(each, base)) for each, more in zip(estimates, needed, strict=True)]
