@@ -173,6 +173,16 @@ def recipes(chance: Random, folder: Path) -> Iterator[str]:
         yield f"launch wrote {there}"
 
 
+def _said_elsewhere(asked: Any, chance: Random) -> Any:
+    """The same question with some settings under names that other tools have for them."""
+    from llmfeas.elsewhere import ELSEWHERE
+    from llmfeas.request import MOST_LETTERS, option_called
+
+    theirs = [name for name, ours in ELSEWHERE.items() if ours.same and chance.random() < 0.3]
+    names = {option_called(name).name: name.replace("-", "_") for name in theirs if len(name) > MOST_LETTERS}
+    return {names.get(name, name): value for name, value in asked.items()} if isinstance(asked, dict) else asked
+
+
 def calls(chance: Random, folder: Path) -> Iterator[str]:
     """What the page and agents ask, with values of any kind: an answer or an error, never a bug."""
     from llmfeas.cli.commands.mcp import _answered
@@ -186,6 +196,7 @@ def calls(chance: Random, folder: Path) -> Iterator[str]:
         if isinstance(mutated, dict) and isinstance(mutated.get("device"), str) and chance.random() < 0.8
         else asked
     )
+    asked = _said_elsewhere(asked, chance) if chance.random() < 0.3 else asked
     if chance.random() < 0.5:
         name = chance.choice([each for each in CALLS if each != "start"])
         more = {"curves": [chance.choice(list(FURTHER))], "beside": [hostile.text(chance)]}.get(name, [])
