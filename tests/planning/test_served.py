@@ -52,6 +52,12 @@ def test_a_little_more_than_the_largest_rate_misses_a_target() -> None:
     assert status(**TARGETS, rate=1.02 * rate) == found.beyond["status"] == "infeasible"
 
 
+def test_requests_as_uneven_as_may_be_take_time_also_where_longer_prompts_write_a_state_seldomer() -> None:
+    asked = {"model": "recurrentgemma-2b", "device": "rtx-4090", "task": "inference", "length_spread": 10}
+    rate = solved("max-rate", asked, catalog()).answer["rate"]
+    assert isinstance(rate, float) and rate > 0
+
+
 def test_without_targets_the_largest_rate_is_what_can_be_finished() -> None:
     found = solved("max-rate", SERVED, catalog())
     rate, at = found.answer["rate"], found.at

@@ -444,6 +444,16 @@ def test_a_prompt_leaves_room_for_an_answer(model: str, prompt: int, context: in
     assert (scenario.context, scenario.output) == (context, output)
 
 
+@pytest.mark.parametrize(
+    ("asked", "prompt", "context"),
+    [({"output": 200}, 56, 256), ({}, 128, 256), ({"prompt": 256, "output": 100}, 256, 356)],
+)
+def test_a_request_of_a_short_context_has_tokens_to_write(asked: dict[str, int], prompt: int, context: int) -> None:
+    ask = {"model": "ctrl", "device": "rtx-4090", "task": "inference", "rate": 5, **asked}
+    scenario = resolution(ask, catalog()).scenario
+    assert (scenario.prompt, scenario.context) == (prompt, context)
+
+
 def test_a_prompt_beyond_learned_positions_is_named_as_it_was_written() -> None:
     with pytest.raises(UsageError, match="--prompt 1025 is beyond the 1024 learned positions"):
         resolution({"model": "gpt2", "device": "h100-sxm", "task": "inference", "prompt": 1025}, catalog())

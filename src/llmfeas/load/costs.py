@@ -27,7 +27,8 @@ def _sizes(largest: float) -> list[float]:
 def sampled(function: Two, largest: float, second: float) -> Two:
     """A function that is asked few times and interpolated: linear between sizes, linear in the second argument.
 
-    `largest` first argument, `second` a typical second one; beyond both it goes on straight.
+    `largest` first argument, `second` a typical second one; beyond both it goes on straight, or level where it falls:
+    a scan writes its state seldomer in longer prompts, and no prompt is read in less than no time.
     """
     sizes = _sizes(largest)
     last = len(sizes) - 1
@@ -38,8 +39,9 @@ def sampled(function: Two, largest: float, second: float) -> Two:
         """Base and slope at a size."""
         found = lines[place]
         if found is None:
-            base = function(sizes[place], 0.0)
-            found = lines[place] = base, (function(sizes[place], second) - base) / second
+            typical = function(sizes[place], second)
+            base = min(typical, function(sizes[place], 0.0))
+            found = lines[place] = base, (typical - base) / second
         return found
 
     def piece(place: int) -> tuple[float, ...]:

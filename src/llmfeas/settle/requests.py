@@ -96,9 +96,9 @@ def _settle_prompt(draft: Draft, model: Model, *, shares: bool) -> int:
         UsageError: a prompt that has no room for its images, or is longer than the context.
     """
     seen, context = _image_tokens(draft, model), draft.given.get("context")
-    usual = CHAT_PROMPT_TOKENS
-    if context is not None:
-        usual = min(usual, max(1, context - (draft.given.get("output") or context // 2)))
+    room = context or model.context
+    left = room - (draft.given.get("output") or room // 2)
+    usual = CHAT_PROMPT_TOKENS if left < 1 and context is None else min(CHAT_PROMPT_TOKENS, max(1, left))
     prompt: int = draft.settle("prompt", seen + usual if _is_of_requests(draft, shares=shares) else 0)
     if prompt < seen:
         problem = f"--prompt {prompt} has no room for the {seen} tokens of --images {draft.values['images']}"
@@ -188,7 +188,8 @@ def _settle_room(draft: Draft, prompt: int, output: int, model: Model, usual: tu
     """Settle `context`: prompt and answer of a request, where there is a prompt; else what engines have room for."""
     tokens, whose = usual
     if prompt:
-        tokens, whose = prompt if prompt == model.context else prompt + output, "derived"
+        alone = prompt == model.context and not draft.was_given("output")
+        tokens, whose = prompt if alone else prompt + output, "derived"
     elif model.context < tokens:
         tokens, whose = model.context, "model"
     if tokens < output:
