@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -15,6 +16,7 @@ from llmfeas.derivation import (
     SETTING,
     Parts,
     Say,
+    applied,
     formula_of,
     largest,
     plain,
@@ -32,7 +34,8 @@ def parts() -> Parts:
 
 def computed(formula: str, notes: Parts, part: str = "part") -> float:
     names = {name: each.value for name, each in notes.numbers[part].items()}
-    return float(eval(formula, {"__builtins__": {}, "max": max, "min": min}, names))
+    known = {"max": max, "min": min, "sqrt": math.sqrt, "exp": math.exp, "expm1": math.expm1}
+    return float(eval(formula, {"__builtins__": {}, **known}, names))
 
 
 def seconds(say: Say, a: float, b: float, c: float) -> float:
@@ -45,6 +48,7 @@ def seconds(say: Say, a: float, b: float, c: float) -> float:
         - (x - (y - z)) / (x / y)
         + largest(x, y * z) ** 2
         + smallest(3, x) / say("e", a, "", PEAK)
+        + applied(math.sqrt, x + y) * applied(math.expm1, y / (x + y)) / applied(math.exp, y / (x + y))
     )
 
 

@@ -121,6 +121,14 @@ def _picked(value: float, name: str, numbers: tuple[float, ...]) -> float:
     return value
 
 
+def applied(function: Callable[[float], float], number: float) -> float:
+    """A function of `math` of a number, which stands by its own name in a formula."""
+    value = function(number)
+    if isinstance(number, NamedNumber):
+        return NamedNumber(value, f"{function.__name__}({formula_of(number)})")
+    return value
+
+
 def soft_maximum(first: float, second: float, sharp: float) -> float:
     """What two take that work side by side, `(a^n + b^n)^(1/n)`: a little more than the longer."""
     if isinstance(first, NamedNumber) and not isinstance(sharp, NamedNumber):

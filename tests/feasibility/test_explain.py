@@ -6,7 +6,7 @@ import ast
 import math
 import operator
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 from hypothesis import given, settings
@@ -29,6 +29,9 @@ OPERATORS = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
+}
+FUNCTIONS: dict[str, Callable[..., float]] = {
+    "max": max, "min": min, "sqrt": math.sqrt, "exp": math.exp, "expm1": math.expm1,
 }
 ASKS: list[dict[str, object]] = [
     {"model": "gpt2-xl", "device": "rtx-4070ti", "task": "pretrain", "electricity": 0.3},
@@ -94,7 +97,7 @@ def computed(formula: str, numbers: Mapping[str, object]) -> float:
         if isinstance(node, ast.BinOp):
             return float(OPERATORS[type(node.op)](value(node.left), value(node.right)))
         assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        return {"max": max, "min": min}[node.func.id](value(each) for each in node.args)
+        return FUNCTIONS[node.func.id](*map(value, node.args))
 
     return value(ast.parse(formula, mode="eval"))
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from llmfeas.catalog.store import catalog
-from llmfeas.feasibility.bounds import cost_lower_bound
+from llmfeas.feasibility.bounds import Bounds
 from llmfeas.planning import trials as searches
 from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.plan import plan
@@ -70,10 +70,10 @@ def test_the_work_is_the_same_whatever_was_asked_before(made: list[Search]) -> N
 
 def test_a_budget_that_the_products_alone_exceed_spares_the_walk() -> None:
     found = bare_answer({"model": "gpt2-xl", "device": "h100-sxm", "budget": 1})
-    floor = cost_lower_bound({}, found.scenario, catalog())
+    floor = Bounds({}, found.scenario, catalog()).least_usd
     assert found.cost.usd is not None and 1 < floor < found.cost.usd.low
     assert Search({"model": "gpt2-xl", "device": "h100-sxm", "budget": 1}, found.scenario, catalog()).hopeless(())
-    assert cost_lower_bound({"device": "t4"}, found.scenario, catalog()) == 0.0
+    assert Bounds({"device": "t4"}, found.scenario, catalog()).least_usd == 0.0
 
 
 def test_what_runs_it_is_known_before_the_layout() -> None:

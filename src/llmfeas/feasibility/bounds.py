@@ -12,6 +12,7 @@ from ..memory.serving_room import seen_bytes
 from ..memory.usable import usable_part
 from ..objectives import method_of
 from ..options import TRAINING
+from ..record import dataclass
 from ..scenario import Scenario
 from ..settle.hardware import default_host_bytes, default_memory_bytes
 from ..timing.rates import peak_flop_per_s
@@ -34,197 +35,217 @@ STORED = 0.95
 """In inference the floor stays so much lower, for what a format stores otherwise."""
 
 
-def memory_lower_bound(settings: Mapping[str, object], requested: Scenario) -> float:
-    """A floor for the memory of one device, bytes: what the layers need at least, divided over all devices.
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Floors and ceilings of what was requested, with some settings changed."""
 
-    Embeddings and tables that are looked up are left out where they do not train, since they may lie elsewhere. 0 where
-    weights may lie on the host or the format is left open.
-    """
-    method = _method(settings, requested)
-    offload = str(settings.get("offload", requested.offload))
-    states_stay = offload not in ("optimizer", "all")
-    if _lies_on_host(settings, requested) or offload == "all":
-        return 0.0
-    if method == "inference":
-        each = 0.0 if _may_lie_on_host(settings, requested) else _served_bytes(settings, requested)
-    elif method in FROZEN_BYTES:
-        each = _frozen_bytes(method, settings, requested) if states_stay else 0.0
-    else:
-        weights, gradients, states = _trained_bytes(settings, requested)
-        held = weights + (states if states_stay else 0.0)
-        whole = parameters(requested.model.architecture).trainable
-        return (whole * held + WITH_GRADIENTS * _layers(requested) * gradients) / _count(settings, requested)
-    return _layers(requested) * each / _count(settings, requested)
+    settings: Mapping[str, object]
+    requested: Scenario
+    catalog: Catalog | None = None
+    """Needed where the settings may name a device, but for `least_device_bytes`, which is the same on any."""
 
+    @property
+    def least_device_bytes(self) -> float:
+        """A floor for the memory of one device: what the layers need at least, divided over all devices.
 
-def host_lower_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
-    """A floor for what offloading puts on one machine, bytes."""
-    method = _method(settings, requested)
-    offload = str(settings.get("offload", requested.offload))
-    moved_in_part = requested.drive_gb_per_s is not None or requested.offload_layers is not None
-    if offload not in ("optimizer", "all") or method not in TRAINING or moved_in_part:
-        return 0.0
-    if method in FROZEN_BYTES:
-        each = frozen_bytes(method, _precision(settings, requested)) if offload == "all" else 0.0
-    else:
-        weights, gradients, states = _trained_bytes(settings, requested)
-        each = gradients + states + (weights if offload == "all" else 0.0)
-    return _layers(requested) * each * _together(settings, requested, catalog) / _count(settings, requested)
+        Embeddings and tables that are looked up are left out where they do not train, since they may lie elsewhere. 0
+        where weights may lie on the host or the format is left open.
+        """
+        method = self._method
+        states_stay = self._offload not in ("optimizer", "all")
+        if self._lies_on_host or self._offload == "all":
+            return 0.0
+        if method == "inference":
+            each = 0.0 if self._may_lie_on_host else self._served_bytes
+        elif method in FROZEN_BYTES:
+            each = self._frozen_bytes if states_stay else 0.0
+        else:
+            weights, gradients, states = self._trained_bytes
+            held = weights + (states if states_stay else 0.0)
+            whole = parameters(self.requested.model.architecture).trainable
+            return (whole * held + WITH_GRADIENTS * self._layers * gradients) / self._count
+        return self._layers * each / self._count
 
+    @property
+    def least_host_bytes(self) -> float:
+        """A floor for what offloading puts on one machine."""
+        method, requested = self._method, self.requested
+        moved_in_part = requested.drive_gb_per_s is not None or requested.offload_layers is not None
+        if self._offload not in ("optimizer", "all") or method not in TRAINING or moved_in_part:
+            return 0.0
+        if method in FROZEN_BYTES:
+            each = frozen_bytes(method, self._said("precision", "fp32")) if self._offload == "all" else 0.0
+        else:
+            weights, gradients, states = self._trained_bytes
+            each = gradients + states + (weights if self._offload == "all" else 0.0)
+        return self._layers * each * self._together / self._count
 
-def machine_lower_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
-    """A floor for what devices and host of one machine hold together where layers lie on either, bytes."""
-    if not _lies_on_host(settings, requested):
-        return 0.0
-    held = _layers(requested) * _served_bytes(settings, requested)
-    return held * _together(settings, requested, catalog) / _count(settings, requested)
+    @property
+    def least_machine_bytes(self) -> float:
+        """A floor for what devices and host of one machine hold together where layers lie on either."""
+        if not self._lies_on_host:
+            return 0.0
+        return self._layers * self._served_bytes * self._together / self._count
 
+    @property
+    def least_seconds(self) -> float:
+        """A floor for the whole job: the products of the weights at the peak of all devices; 0 where the tokens are
+        left open.
+        """
+        settings, requested = self.settings, self.requested
+        task = str(self._get("task"))
+        if task not in TRAINING or (task != requested.task and "tokens" not in settings):
+            return 0.0
+        if (requested.examples or requested.text_bytes) and not settings.keys().isdisjoint(COUNTED):
+            return 0.0
+        tokens = float(str(settings.get("tokens", requested.tokens or 0.0)))
+        weights = parameters(requested.model.architecture).active_without_input_embedding
+        device, precision = self._device, self._said("precision", "auto")
+        peak = max(device.peak16_flop_per_s, device.fp32_flop_per_s)
+        if precision in NARROW:
+            peak = max(peak, peak_flop_per_s(device, precision))
+        each = 4.0 if self._method in FROZEN_BYTES else 6.0
+        return tokens * weights * each / (peak * self._count)
 
-def machine_upper_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
-    """A ceiling for the same, bytes."""
-    devices = _together(settings, requested, catalog) * memory_upper_bound(settings, requested, catalog)
-    return devices + host_upper_bound(settings, requested, catalog)
+    @property
+    def least_usd(self) -> float:
+        """A floor for the cost of the whole job: the rent or wear of all devices for the floor of its time.
 
+        0 where another device, whose price is another one, is tried, or no price is known.
+        """
+        if "device" in self.settings:
+            return 0.0
+        return least_usd(self.requested, self.least_seconds) * self._count / self.requested.num_devices
 
-def _method(settings: Mapping[str, object], requested: Scenario) -> str:
-    """How weights change under the settings (`Scenario.method`)."""
-    adapters = settings.get("adapters", requested.adapters)
-    return method_of(str(settings.get("task", requested.task)), None if adapters is None else str(adapters))
+    @property
+    def most_device_bytes(self) -> float:
+        """A ceiling for the tensors of one device: what is usable with these settings, less the context."""
+        requested, device, memory = self.requested, self._device, self._memory
+        runtime = requested.tables.runtime
+        # a server takes its share of all that it sees
+        usable = max(usable_part(runtime, device, memory), seen_bytes(runtime, device, memory))
+        known = requested.wired_limit_bytes if requested.was_given("wired_limit") else "auto"
+        said = self.settings.get("wired_limit", known)
+        if device.backend == "metal" and said != "auto":
+            usable = max(usable, said if isinstance(said, float) else parse_bytes(str(said), "--wired-limit"))
+        return usable - runtime.contexts[device.backend]
 
+    @property
+    def most_host_bytes(self) -> float:
+        """What the host of the devices that are tried has."""
+        said, requested = self.settings.get("host_memory", "auto"), self.requested
+        if said != "auto":
+            return parse_bytes(str(said), "--host-memory")
+        device = self._device
+        if requested.was_given("host_memory") or (device is requested.device and requested.offer is not None):
+            return requested.host_memory_bytes
+        return default_host_bytes(device, self._memory, self._together)
 
-def _lies_on_host(settings: Mapping[str, object], requested: Scenario) -> bool:
-    """Whether layers or experts are left on the host."""
-    return any(name in settings or getattr(requested, name) is not None for name in ("gpu_layers", "n_cpu_moe"))
+    @property
+    def most_machine_bytes(self) -> float:
+        """A ceiling for what devices and host of one machine hold together."""
+        return self._together * self.most_device_bytes + self.most_host_bytes
 
+    def _get(self, name: str) -> object:
+        """A setting as it is tried, else as it was requested."""
+        return self.settings.get(name, getattr(self.requested, name))
 
-def _count(settings: Mapping[str, object], requested: Scenario) -> int:
-    return int(str(settings.get("num_devices", requested.num_devices)))
+    @property
+    def _method(self) -> str:
+        """How weights change (`Scenario.method`)."""
+        adapters = self._get("adapters")
+        return method_of(str(self._get("task")), None if adapters is None else str(adapters))
 
+    @property
+    def _offload(self) -> str:
+        return str(self._get("offload"))
 
-def _device(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> Device:
-    name = settings.get("device", requested.device.id)
-    return requested.device if name == requested.device.id else catalog.devices[str(name)]
+    @property
+    def _count(self) -> int:
+        return int(str(self._get("num_devices")))
 
+    @property
+    def _device(self) -> Device:
+        name = self.settings.get("device", self.requested.device.id)
+        if name == self.requested.device.id:
+            return self.requested.device
+        assert self.catalog is not None
+        return self.catalog.devices[str(name)]
 
-def _together(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> int:
-    """Devices of one machine."""
-    device = _device(settings, requested, catalog)
-    return min(
-        _count(settings, requested),
-        requested.devices_per_node if device is requested.device else device.devices_per_node,
-    )
+    @property
+    def _together(self) -> int:
+        """Devices of one machine."""
+        same = self._device is self.requested.device
+        return min(self._count, self.requested.devices_per_node if same else self._device.devices_per_node)
 
+    @property
+    def _memory(self) -> float:
+        """Memory of one device, bytes."""
+        device = self._device
+        if self.settings.get("memory", "auto") != "auto":
+            return parse_bytes(str(self.settings["memory"]), "--memory")
+        return self.requested.memory_bytes if device is self.requested.device else default_memory_bytes(device)
 
-def _layers(requested: Scenario) -> float:
-    return SAFE * sum(kind.repeat * kind.total for kind in block_parameters(requested.model.architecture))
+    @property
+    def _layers(self) -> float:
+        """A floor for the weights of all layers."""
+        return SAFE * sum(kind.repeat * kind.total for kind in block_parameters(self.requested.model.architecture))
 
+    @property
+    def _lies_on_host(self) -> bool:
+        """Whether layers or experts are left on the host."""
+        named = ("gpu_layers", "n_cpu_moe")
+        return any(name in self.settings or getattr(self.requested, name) is not None for name in named)
 
-def _served_bytes(settings: Mapping[str, object], requested: Scenario) -> float:
-    quant = str(settings.get("quant", requested.quant if requested.was_given("quant") else "auto"))
-    if quant == "auto" or requested.stored is not None:
-        return 0.0
-    return STORED * min(requested.tables.quantization.encoded_bits(quant)) / 8
+    @property
+    def _may_lie_on_host(self) -> bool:
+        """Whether some engine may leave layers on the host by itself, as at a desk: of few bits, or experts."""
+        settings, requested = self.settings, self.requested
+        quant = str(self._get("quant"))
+        few = requested.tables.quantization.encoded_bits("none" if quant == "auto" else quant)[0] <= FEW_BITS
+        mixture = requested.model.architecture.experts is not None
+        partial = "engine" in settings or "device" in settings or requested.engine_record.serving.partial
+        return (few or mixture) and partial
 
+    def _said(self, name: str, unsaid: str) -> str:
+        """A setting as it is tried, else as the user gave it."""
+        known = getattr(self.requested, name) if self.requested.was_given(name) else unsaid
+        return str(self.settings.get(name, known))
 
-def _may_lie_on_host(settings: Mapping[str, object], requested: Scenario) -> bool:
-    """Whether some engine may leave layers on the host by itself, as at a desk: of few bits, or experts."""
-    formats = requested.tables.quantization
-    quant = str(settings.get("quant", requested.quant))
-    few = formats.encoded_bits("none" if quant == "auto" else quant)[0] <= FEW_BITS
-    mixture = requested.model.architecture.experts is not None
-    return (few or mixture) and (
-        "engine" in settings or "device" in settings or requested.engine_record.serving.partial
-    )
+    @property
+    def _served_bytes(self) -> float:
+        """The least bytes of a weight that is served."""
+        quant = self._said("quant", "auto")
+        if quant == "auto" or self.requested.stored is not None:
+            return 0.0
+        return STORED * min(self.requested.tables.quantization.encoded_bits(quant)) / 8
 
+    @property
+    def _frozen_bytes(self) -> float:
+        """The least bytes of a frozen weight: four where the device at hand trains in fp32."""
+        requested, method = self.requested, self._method
+        at_hand = self.settings.get("device", requested.device.id) == requested.device.id
+        precision = (
+            str(self._get("precision")) if at_hand and requested.is_training else self._said("precision", "auto")
+        )
+        if method == "lora" and precision in FULL_PRECISION:
+            return 4.0
+        return frozen_bytes(method, self._said("precision", "fp32"))
 
-def _precision(settings: Mapping[str, object], requested: Scenario) -> str:
-    return str(settings.get("precision", requested.precision if requested.was_given("precision") else "fp32"))
-
-
-def _frozen_bytes(task: str, settings: Mapping[str, object], requested: Scenario) -> float:
-    """The least bytes of a frozen weight: four where the device at hand trains in fp32."""
-    at_hand = requested.is_training and settings.get("device", requested.device.id) == requested.device.id
-    known = at_hand or requested.was_given("precision")
-    precision = settings.get("precision", requested.precision if known else "auto")
-    if task == "lora" and precision in FULL_PRECISION:
-        return 4.0
-    return frozen_bytes(task, _precision(settings, requested))
-
-
-def _trained_bytes(settings: Mapping[str, object], requested: Scenario) -> Each:
-    """The least bytes of weight, gradient and states of a trained parameter."""
-    precision = _precision(settings, requested)
-    optimizer = str(settings.get("optimizer", requested.optimizer))
-    if precision in ("bf16", "fp16", "auto"):
-        return pure_bytes(2.0, optimizer)
-    engines = (requested.tables.plain, requested.tables.engine(str(settings.get("engine", requested.engine))))
-    return min((scheme_bytes(engine.training.scheme, optimizer) for engine in engines), key=sum)
-
-
-def time_lower_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
-    """A floor for the whole job, seconds: the products of the weights at the peak of all devices.
-
-    0 where the tokens are left open.
-    """
-    task = str(settings.get("task", requested.task))
-    if task not in TRAINING or (task != requested.task and "tokens" not in settings):
-        return 0.0
-    if (requested.examples or requested.text_bytes) and not settings.keys().isdisjoint(COUNTED):
-        return 0.0
-    tokens = float(str(settings.get("tokens", requested.tokens or 0.0)))
-    weights = parameters(requested.model.architecture).active_without_input_embedding
-    device = _device(settings, requested, catalog)
-    precision = str(settings.get("precision", requested.precision if requested.was_given("precision") else "auto"))
-    peak = max(device.peak16_flop_per_s, device.fp32_flop_per_s)
-    if precision in NARROW:
-        peak = max(peak, peak_flop_per_s(device, precision))
-    each = 4.0 if _method(settings, requested) in FROZEN_BYTES else 6.0
-    return tokens * weights * each / (peak * _count(settings, requested))
-
-
-def cost_lower_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
-    """A floor for the cost of the whole job, USD: the rent or wear of all devices for the floor of its time.
-
-    0 where another device, whose price is another one, is tried, or no price is known.
-    """
-    if "device" in settings:
-        return 0.0
-    seconds = time_lower_bound(settings, requested, catalog)
-    return least_usd(requested, seconds) * _count(settings, requested) / requested.num_devices
+    @property
+    def _trained_bytes(self) -> Each:
+        """The least bytes of weight, gradient and states of a trained parameter."""
+        precision, optimizer = self._said("precision", "fp32"), str(self._get("optimizer"))
+        if precision in ("bf16", "fp16", "auto"):
+            return pure_bytes(2.0, optimizer)
+        tables = self.requested.tables
+        engines = (tables.plain, tables.engine(str(self._get("engine"))))
+        return min((scheme_bytes(engine.training.scheme, optimizer) for engine in engines), key=sum)
 
 
 def least_usd(scenario: Scenario, seconds: float) -> float:
     """The rent or wear of all devices of a scenario for so many seconds, USD; 0 where no price is known."""
     return (hourly_usd(scenario) or 0.0) * scenario.num_devices * seconds / SECONDS_PER_HOUR
-
-
-def _memory(settings: Mapping[str, object], requested: Scenario, device: Device) -> float:
-    if settings.get("memory", "auto") != "auto":
-        return parse_bytes(str(settings["memory"]), "--memory")
-    return requested.memory_bytes if device is requested.device else default_memory_bytes(device)
-
-
-def memory_upper_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
-    """A ceiling for the tensors of one device, bytes: what is usable with these settings, less the context."""
-    device = _device(settings, requested, catalog)
-    runtime, memory = requested.tables.runtime, _memory(settings, requested, device)
-    # a server takes its share of all that it sees
-    usable = max(usable_part(runtime, device, memory), seen_bytes(runtime, device, memory))
-    said = settings.get("wired_limit", requested.wired_limit_bytes if requested.was_given("wired_limit") else "auto")
-    if device.backend == "metal" and said != "auto":
-        usable = max(usable, said if isinstance(said, float) else parse_bytes(str(said), "--wired-limit"))
-    return usable - runtime.contexts[device.backend]
-
-
-def host_upper_bound(settings: Mapping[str, object], requested: Scenario, catalog: Catalog) -> float:
-    """What the host of the devices that are tried has, bytes."""
-    said = settings.get("host_memory", "auto")
-    if said != "auto":
-        return parse_bytes(str(said), "--host-memory")
-    device = _device(settings, requested, catalog)
-    if requested.was_given("host_memory") or (device is requested.device and requested.offer is not None):
-        return requested.host_memory_bytes
-    return default_host_bytes(device, _memory(settings, requested, device), _together(settings, requested, catalog))
 
 
 def time_limit_seconds(requested: Scenario) -> float:

@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 from typing import Generic, Literal, TypeVar
 
 from ..contract import ABSENT, Absent
+from ..derivation import Say, plain
 from ..findings import cached_across_devices
 from ..memory.floor import rank_floor_bytes
 from ..memory.peak import CountedMemory, memory
@@ -45,30 +46,36 @@ def _frozen(counts: Parameters) -> Parameters:
 
 def flops(scenario: Scenario) -> Flops:
     """Count the FLOPs: of all tokens in training, of one request times concurrency in inference."""
-    if not scenario.is_training:
-        architecture = scenario.model.architecture
-        return inference_flop(architecture, scenario.prompt, answer_tokens(scenario), scenario.concurrency)
-    return _training_flops(scenario)
+    return _training_flops(scenario) if scenario.is_training else noted_flops(scenario, plain)
 
 
 @cached_across_devices
 def _training_flops(scenario: Scenario) -> Flops:
+    return noted_flops(scenario, plain)
+
+
+def noted_flops(scenario: Scenario, say: Say) -> Flops:
+    """The same, of numbers that `say` names."""
+    if not scenario.is_training:
+        architecture = scenario.model.architecture
+        return inference_flop(architecture, scenario.prompt, answer_tokens(scenario), scenario.concurrency, say)
     kind = scenario.adapter_kind
     lora = None
     if kind is not None:
         rank = scenario.lora_rank if kind.pairs else 0
         lora = Lora(rank, scenario.lora_targets, bare_layers(scenario), lifts_input(scenario))
-    own, seen = scenario.seq_len, scenario.pass_tokens
-    found = training_flop(
+    return training_flop(
         scenario.model.architecture,
-        (scenario.tokens or 0.0) * seen / own,
-        seen,
+        scenario.tokens or 0.0,
+        scenario.seq_len,
         kernel=scenario.attention,
         checkpointing=scenario.checkpointing,
         lora=lora,
         dropout=scenario.dropout,
+        learned=scenario.pass_tokens - scenario.seq_len,
+        beside=forwards_beside(scenario),
+        say=say,
     )
-    return found.with_forwards(forwards_beside(scenario) * (scenario.tokens or 0.0))
 
 
 R = TypeVar("R")

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 
 from ..contract import ABSENT
-from ..model.sums import architecture_sums
 from ..scenario import Scenario
 from ..timing.floor import counted_flop_per_token, least_step_seconds
 from ..timing.inference import InferenceTime
 from ..timing.rates import peak_flop_per_s
 from ..timing.step import noted_parts
 from ..timing.training import TrainingTime, loading_seconds, run_interval, step_tokens
-from ..timing.work import forwards_beside
-from ..units import GB
-from ..workload.flops import Flops
 from ..workload.parameters import block_parameters
+from .core import noted_flops
 from .cost import kwh_a_second, usd_of
 from .explain_memory import memory_terms
 from .explain_serving import load_terms, serving_terms
-from .long_run import LongRun
-from .result import Estimate, Term, TermInput
+from .long_run import LongRun, best_interval_seconds, failure_seconds, useful_share, writing_seconds
+from .result import Estimate, Term
 from .terms import Texts, noted, number, part_terms, setting, term, written
 
 
@@ -68,59 +64,26 @@ def _parameter_terms(estimate: Estimate) -> Iterator[Term]:
     )
 
 
+TRAINING_FLOPS = {
+    "rule_of_thumb": "6 N D (Kaplan 2020)",
+    "forward_per_token": "matrix products, and attention over the full square",
+    "model": "what the model asks for; adapters need no gradients of the weights below them",
+    "hardware": "what runs: scores that the fused kernel makes twice, blocks that checkpointing runs again",
+}
+INFERENCE_FLOPS = {
+    "rule_of_thumb": "2 N D",
+    "model": "prompt and answer of each request, one token after the other",
+}
+
+
 def _flop_terms(estimate: Estimate) -> Iterator[Term]:
-    scenario, flops = estimate.scenario, estimate.flops
-    sums = architecture_sums(scenario.model.architecture)
-    weights = sums.active + sums.head_weights
-    active = number("active", estimate.parameters.active, "", "model")
-    forward = flops.forward_per_token
-    if not scenario.is_training:
-        context = setting(scenario, "context", scenario.context, "tokens")
-        count = setting(scenario, "concurrency", scenario.concurrency)
-        each = flops.rule_of_thumb / (2 * estimate.parameters.active * scenario.concurrency)
-        tokens = context if each == scenario.context else number("context", each, "tokens")
-        rule = "2 * active * context * concurrency"
-        yield term("flops.rule_of_thumb", "2 N D", rule, (active, tokens, count), flops.rule_of_thumb, "FLOP")
-        request = number("request", flops.model / scenario.concurrency, "FLOP", "model")
-        text = "prompt and answer of each request, one token after the other"
-        yield term("flops.model", text, "request * concurrency", (request, count), flops.model, "FLOP")
-        return
-    tokens = setting(scenario, "tokens", scenario.tokens, "tokens")
-    rule = "6 * active * tokens"
-    learned = scenario.pass_tokens - scenario.seq_len
-    if learned:  # before each sequence
-        rule = "6 * active * tokens * (seq_len + virtual_tokens) / seq_len"
-        length = setting(scenario, "seq_len", scenario.seq_len, "tokens")
-        lengths = (length, setting(scenario, "virtual_tokens", learned, "tokens"))
-    rule_of_thumb = (active, tokens, *(lengths if learned else ()))
-    yield term("flops.rule_of_thumb", "6 N D (Kaplan 2020)", rule, rule_of_thumb, flops.rule_of_thumb, "FLOP")
-    attention = number("attention", forward - 2 * weights, "FLOP a token", "model")
-    matrices = number("weights", weights, "", "model")
-    text = "matrix products, and attention over the full square"
-    yield term("flops.forward_per_token", text, "2 * weights + attention", (matrices, attention), forward, "FLOP")
-    yield _asked(scenario, flops, tokens)
-    again = number("again", flops.hardware - flops.model, "FLOP", "derived")
-    text = "what runs: scores that the fused kernel makes twice, blocks that checkpointing runs again"
-    once = number("model", flops.model, "FLOP", "derived")
-    yield term("flops.hardware", text, "model + again", (once, again), flops.hardware, "FLOP")
-
-
-def _asked(scenario: Scenario, flops: Flops, tokens: TermInput) -> Term:
-    """Derive the FLOPs that the model asks for."""
-    forward, total = flops.forward_per_token or 0.0, scenario.tokens or 1.0
-    beside, model = forwards_beside(scenario), flops.model or 0.0
-    inputs = [
-        tokens,
-        number("forward", forward, "FLOP a token", "model"),
-        number("backward", model / total - (1 + beside) * forward, "FLOP a token", "model"),
-    ]
-    text = "what the model asks for; adapters need no gradients of the weights below them"
-    formula = "forward + backward"
-    if beside:
-        inputs.append(number("beside", beside, "", "derived"))
-        formula = "forward * (1 + beside) + backward"
-        text += "; passes without a gradient, of the model or of the one that it was"
-    return term("flops.model", text, f"tokens * ({formula})", inputs, model, "FLOP")
+    scenario, notes = estimate.scenario, noted(estimate.scenario)
+    made = noted_flops(scenario, notes("flops"))
+    for name, text in (TRAINING_FLOPS if scenario.is_training else INFERENCE_FLOPS).items():
+        formula, inputs = written(notes, "flops", getattr(made, name))
+        if any(each.name == "beside" for each in inputs):
+            text += "; passes without a gradient, of the model or of the one that it was"
+        yield term(f"flops.{name}", text, formula, inputs, getattr(estimate.flops, name), "FLOP")
 
 
 def _training_terms(estimate: Estimate, training: TrainingTime) -> Iterator[Term]:
@@ -179,42 +142,36 @@ def _cost_terms(estimate: Estimate) -> Iterator[Term]:
         yield term("cost.usd", "rent and electricity", formula, inputs, cost.usd.expected, "USD")
 
 
+LONG_RUN = {
+    "checkpoint_seconds": ("trained weights, masters and states, which the training waits for", "s"),
+    "failure_seconds": ("mean time between failures of the job: any device stops it", "s"),
+    "interval_seconds": ("the best time of work between two checkpoints (Young 1974, Daly 2006)", "s"),
+    "useful_share": ("share of the time that is work which is not lost (Daly 2006)", "fraction"),
+    "total_seconds": ("from beginning to end, with checkpoints and failures", "s"),
+    "failures": ("failures that are to be expected", ""),
+}
+
+
 def long_run_terms(scenario: Scenario, run: LongRun) -> Iterator[Term]:
     """Derive what checkpoints and failures leave of a training's time."""
-    writing = number("writing", run.checkpoint_seconds, "s")
-    failure = number("failure", run.failure_seconds, "s")
-    interval = number("interval", run.interval_seconds, "s")
-    size = number("checkpoint", run.checkpoint_bytes, "bytes", "model")
-    bandwidth = (run.checkpoint_bytes / run.checkpoint_seconds if run.checkpoint_seconds else GB) / GB
-    storage = setting(scenario, "storage", bandwidth, "GB/s")
-    text = "trained weights, masters and states, which the training waits for"
-    formula = "checkpoint / (storage * 1000000000)"
-    yield term("long_run.checkpoint_seconds", text, formula, (size, storage), run.checkpoint_seconds, "s")
-    mtbf = setting(scenario, "mtbf", scenario.device_mtbf_seconds, "s")
-    devices = number("devices", scenario.paid_devices, "devices")
-    text = "mean time between failures of the job: any device stops it"
-    yield term("long_run.failure_seconds", text, "mtbf / devices", (mtbf, devices), run.failure_seconds, "s")
-    if run.checkpoint_seconds < 2 * run.failure_seconds:
-        text = "the best time of work between two checkpoints (Young 1974, Daly 2006)"
-        half = "writing / (2 * failure)"
-        formula = f"(2 * writing * failure) ** 0.5 * (1 + ({half}) ** 0.5 / 3 + {half} / 9) - writing"
-        yield term("long_run.interval_seconds", text, formula, (writing, failure), run.interval_seconds, "s")
-    if not run.useful_share:
-        return
-    restart, e = number("restart", run.restart_seconds, "s"), number("e", math.e, "", "mathematics")
-    text = "share of the time that is work which is not lost (Daly 2006)"
-    formula = "interval / (failure * e ** (restart / failure) * (e ** ((interval + writing) / failure) - 1))"
-    inputs = (interval, failure, e, restart, writing)
-    yield term("long_run.useful_share", text, formula, inputs, run.useful_share, "fraction")
-    total, share = run.total_seconds, number("useful_share", run.useful_share, "fraction")
-    if total is None:
-        return
-    work = number("work", run.work_seconds.expected, "s")
-    text = "from beginning to end, with checkpoints and failures"
-    yield term("long_run.total_seconds", text, "work / useful_share", (work, share), total.expected, "s")
-    whole = number("total", total.expected, "s")
-    text = "failures that are to be expected"
-    yield term("long_run.failures", text, "total / failure", (whole, failure), total.expected / run.failure_seconds, "")
+    notes = noted(scenario)
+    say, total = notes("long_run"), run.total_seconds
+    writing, failure = say("writing", run.checkpoint_seconds, "s"), say("failure", run.failure_seconds, "s")
+    interval, restart = say("interval", run.interval_seconds, "s"), say("restart", run.restart_seconds, "s")
+    made = {
+        "checkpoint_seconds": writing_seconds(scenario, run.checkpoint_bytes, say),
+        "failure_seconds": failure_seconds(scenario, say),
+        "interval_seconds": best_interval_seconds(writing, failure),
+        "useful_share": useful_share(interval, writing, failure, restart),
+    }
+    if total is not None:
+        share = say("useful_share", run.useful_share, "fraction")
+        made["total_seconds"] = say("work", run.work_seconds.expected, "s") / share
+        made["failures"] = say("total", total.expected, "s") / failure
+    for name, value in made.items():
+        if value:
+            formula, inputs = written(notes, "long_run", value)
+            yield term(f"long_run.{name}", LONG_RUN[name][0], formula, inputs, float(value), LONG_RUN[name][1])
 
 
 TEXTS: Texts = {

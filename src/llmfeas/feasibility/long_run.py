@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ..contract import Published, published
+from ..derivation import MODEL, SETTING, Say, applied, plain
 from ..memory.training import training_plan
 from ..memory.training_layout import layout_of, rank_bytes
 from ..ranges import Range
@@ -36,23 +37,13 @@ class LongRun(Published):
 
     @published
     def interval_seconds(self) -> float:
-        """The best time of work between two checkpoints: `sqrt(2 d M) (1 + sqrt(d / 2M) / 3 + d / 18M) - d`, for a
-        checkpoint of d seconds and a failure every M; M where writing takes twice that (Young 1974, Daly 2006).
-        """
-        writing, failure = self.checkpoint_seconds, self.failure_seconds
-        if writing >= 2 * failure:
-            return failure
-        half = writing / (2 * failure)
-        return math.sqrt(2 * writing * failure) * (1 + math.sqrt(half) / 3 + half / 9) - writing
+        """The best time of work between two checkpoints."""
+        return best_interval_seconds(self.checkpoint_seconds, self.failure_seconds)
 
     @published
     def useful_share(self) -> float:
-        """Share of the time that is work which is not lost: `t / (M e^(R/M) (e^((t + d)/M) - 1))` (Daly 2006)."""
-        failure, interval = self.failure_seconds, self.interval_seconds
-        lost = self.restart_seconds / failure, (interval + self.checkpoint_seconds) / failure
-        if sum(lost) > LARGEST_EXPONENT:
-            return 0.0
-        return interval / (failure * math.exp(lost[0]) * math.expm1(lost[1]))
+        """Share of the time that is work which is not lost."""
+        return useful_share(self.interval_seconds, self.checkpoint_seconds, self.failure_seconds, self.restart_seconds)
 
     @published
     def total_seconds(self) -> Range | None:
@@ -70,16 +61,46 @@ class LongRun(Published):
 LARGEST_EXPONENT = 500.0
 
 
+def best_interval_seconds(writing: float, failure: float) -> float:
+    """The best time of work between two checkpoints: `sqrt(2 d M) (1 + sqrt(d / 2M) / 3 + d / 18M) - d`, for a
+    checkpoint of d seconds and a failure every M; M where writing takes twice that (Young 1974, Daly 2006).
+    """
+    if writing >= 2 * failure:
+        return failure
+    half = writing / (2 * failure)
+    return applied(math.sqrt, 2 * writing * failure) * (1 + applied(math.sqrt, half) / 3 + half / 9) - writing
+
+
+def useful_share(interval: float, writing: float, failure: float, restart: float) -> float:
+    """Share of the time that is work which is not lost: `t / (M e^(R/M) (e^((t + d)/M) - 1))` (Daly 2006)."""
+    restarted, lost = restart / failure, (interval + writing) / failure
+    if restarted + lost > LARGEST_EXPONENT:
+        return 0.0
+    return interval / (failure * applied(math.exp, restarted) * applied(math.expm1, lost))
+
+
+def writing_seconds(scenario: Scenario, size_bytes: float, say: Say = plain) -> float:
+    """Seconds in which a checkpoint is written."""
+    storage = say("storage", scenario.storage_gb_per_s or 0.0, "GB/s", SETTING)
+    return say("checkpoint", size_bytes, "bytes", MODEL) / (storage * GB)
+
+
+def failure_seconds(scenario: Scenario, say: Say = plain) -> float:
+    """Mean time between failures of the job: any device stops it."""
+    mtbf = say("mtbf", scenario.device_mtbf_seconds or 0.0, "s", SETTING)
+    return mtbf / say("devices", scenario.paid_devices, "devices")
+
+
 def long_run(scenario: Scenario, work_seconds: Range) -> LongRun | None:
     """The checkpoints and failures of a training; None where one machine does it and nobody asked."""
     if scenario.device_mtbf_seconds is None or scenario.storage_gb_per_s is None:
         return None
     size = checkpoint_bytes(scenario)
-    writing = size / (scenario.storage_gb_per_s * GB)
+    writing = writing_seconds(scenario, size)
     return LongRun(
         checkpoint_bytes=size,
         checkpoint_seconds=writing,
-        failure_seconds=scenario.device_mtbf_seconds / scenario.paid_devices,
+        failure_seconds=failure_seconds(scenario),
         restart_seconds=RESTART_SECONDS + writing,
         work_seconds=work_seconds,
     )

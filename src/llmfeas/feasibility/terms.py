@@ -1,7 +1,7 @@
 """Terms of a derivation: a quantity, its formula over named numbers, and where each number comes from.
 
-A formula is arithmetic on the names of its inputs: `+ - * / **`, brackets, `max` and `min`. Whoever puts the numbers in
-gets the value.
+A formula is arithmetic on the names of its inputs: `+ - * / **`, brackets, `max`, `min`, `sqrt`, `exp` and `expm1`.
+Whoever puts the numbers in gets the value.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ..catalog.store import Catalog
 from ..errors import UsageError
-from ..feasibility.bounds import memory_lower_bound
+from ..feasibility.bounds import Bounds
 from ..feasibility.result import Estimate
 from ..findings import COSTS
 from ..memory.peak import memory as memory_of
@@ -122,7 +122,7 @@ def _doubled(scenario: Scenario) -> Iterator[int]:
     """Yield the counts to try: doubles of the one asked for, without those that weights alone are too much for."""
     count = scenario.num_devices * 2
     while count <= MOST_DEVICES:
-        if memory_lower_bound({"num_devices": count}, scenario) <= scenario.memory_bytes:
+        if Bounds({"num_devices": count}, scenario).least_device_bytes <= scenario.memory_bytes:
             yield count
         count *= 2
 

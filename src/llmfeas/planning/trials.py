@@ -7,18 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
 
 from ..catalog.store import Catalog
-from ..feasibility.bounds import (
-    cost_lower_bound,
-    host_lower_bound,
-    host_upper_bound,
-    least_miss,
-    machine_lower_bound,
-    machine_upper_bound,
-    memory_lower_bound,
-    memory_upper_bound,
-    time_limit_seconds,
-    time_lower_bound,
-)
+from ..feasibility.bounds import Bounds, least_miss, time_limit_seconds
 from ..feasibility.cost import least_rent_usd
 from ..feasibility.load_verdict import is_followed
 from ..feasibility.result import Estimate
@@ -154,8 +143,8 @@ class Search:
 
     def _may_fit(self, changes: Changes) -> bool:
         """Whether memory does; where the changes are refused, or hopeless for other reasons, perhaps."""
-        settings = settings_of(changes)
-        share = memory_lower_bound(settings, self.requested) / self._room(settings)[0]
+        bounds = Bounds(settings_of(changes), self.requested, self.catalog)
+        share = bounds.least_device_bytes / self._room(bounds)[0]
         if share > 1:
             return False
         if 0 < share < ROOMY:
@@ -224,17 +213,18 @@ class Search:
         """
         far = self._floors.get(changes)
         if far is None:
-            settings, requested, catalog = settings_of(changes), self.requested, self.catalog
-            device, host, machine = self._room(settings)
-            share = memory_lower_bound(settings, requested) / device
+            settings, requested = settings_of(changes), self.requested
+            bounds = Bounds(settings, requested, self.catalog)
+            device, host, machine = self._room(bounds)
+            share = bounds.least_device_bytes / device
             if len(changes) == 1:
                 self._shares[changes[0]] = share
             far = max(
                 share,
-                host_lower_bound(settings, requested, catalog) / host,
-                machine_lower_bound(settings, requested, catalog) / machine,
-                time_lower_bound(settings, requested, catalog) / time_limit_seconds(requested),
-                cost_lower_bound(settings, requested, catalog) / (requested.budget_usd or math.inf),
+                bounds.least_host_bytes / host,
+                bounds.least_machine_bytes / machine,
+                bounds.least_seconds / time_limit_seconds(requested),
+                bounds.least_usd / (requested.budget_usd or math.inf),
             )
             if len(changes) == 2 and settings.get("offload") == "activations":
                 far = max(far, *(self._bare.get(one, 0.0) for one in changes))
@@ -243,14 +233,13 @@ class Search:
                 self._spared.append((far, changes))
         return far > 1
 
-    def _room(self, settings: Mapping[str, object]) -> tuple[float, float, float]:
+    def _room(self, bounds: Bounds) -> tuple[float, float, float]:
         """Ceilings for what a device, its host, and both in one machine hold together, once for each hardware."""
-        key = tuple(settings.get(name) for name in OF_HARDWARE)
+        key = tuple(bounds.settings.get(name) for name in OF_HARDWARE)
         found = self._rooms.get(key)
         if found is None:
-            ceilings = (memory_upper_bound, host_upper_bound, machine_upper_bound)
-            device, host, machine = (each(settings, self.requested, self.catalog) for each in ceilings)
-            found = self._rooms[key] = device, host, machine
+            found = bounds.most_device_bytes, bounds.most_host_bytes, bounds.most_machine_bytes
+            self._rooms[key] = found
         return found
 
     def try_spared(self) -> None:

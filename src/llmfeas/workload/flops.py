@@ -9,6 +9,7 @@ from typing import Literal
 
 from ..catalog.architecture import Architecture
 from ..contract import MayBeNull
+from ..derivation import MODEL, SETTING, Say, plain
 from ..model.build import Tape, build
 from ..model.layer import Layer
 from ..model.operator import AttentionKernel, Operator
@@ -41,6 +42,8 @@ class StepFlop:
     """Gradients of activations and weights; the fused kernel's second computation of the scores included."""
     replayed: float
     """Forward work that checkpointing does again."""
+    attention: float = 0.0
+    """Of the forward pass: what grows with the square of the length."""
 
     @property
     def executed(self) -> float:
@@ -59,14 +62,6 @@ class Flops:
     hardware: MayBeNull[float]
     """What is executed."""
     forward_per_token: MayBeNull[float]
-
-    def with_forwards(self, tokens: float) -> Flops:
-        """The same and forward passes over so many tokens besides."""
-        if not tokens:
-            return self
-        beside = tokens * (self.forward_per_token or 0.0)
-        model, hardware = (self.model or 0.0) + beside, (self.hardware or 0.0) + beside
-        return Flops(self.rule_of_thumb, model, hardware, self.forward_per_token)
 
 
 @lru_cache(maxsize=8192)
@@ -96,17 +91,19 @@ def step_flop(
     if architecture.last_token:
         unread = 2.0 * architecture_sums(architecture).head_weights * (tokens - sequences)
         forward, backward = forward - unread, backward - (1 if lora else 2) * unread
+    attention = 0.0
     for scores in plan.scores:
         ahead = sequences * scores.operator.score_flop(seq_len)
-        forward += scores.repeat * ahead
+        attention += scores.repeat * ahead
         replayed += scores.replays * ahead
         backward += scores.backward * sequences * scores.operator.score_backward_flop(seq_len, kernel)
     reader = architecture.reader
     if reader is not None:
         how = {"kernel": kernel, "checkpointing": checkpointing, "lora": lora, "dropout": dropout}
         read = step_flop(reader, sequences, source_tokens(architecture), **how)
-        forward, backward, replayed = forward + read.forward, backward + read.backward, replayed + read.replayed
-    return StepFlop(forward, backward, replayed)
+        forward, attention = forward + read.forward - read.attention, attention + read.attention
+        backward, replayed = backward + read.backward, replayed + read.replayed
+    return StepFlop(forward + attention, backward, replayed, attention)
 
 
 def training_flop(
@@ -118,26 +115,40 @@ def training_flop(
     checkpointing: Checkpointing = "none",
     lora: Lora | None = None,
     dropout: float | None = None,
+    learned: int = 0,
+    beside: float = 0.0,
+    say: Say = plain,
 ) -> Flops:
-    """Count the FLOPs of training on `tokens` in sequences of `seq_len`.
+    """Count the FLOPs of training on `tokens` in sequences of `seq_len`, each behind so many `learned` ones.
 
     `rule_of_thumb` is 6 N D with N active parameters (Kaplan 2020), which leaves out attention and counts look-up
     tables as products. `model` is 3 x the forward pass (LoRA: without the gradients of frozen weights), `hardware` what
-    PyTorch executes with this kernel and this checkpointing.
+    PyTorch executes with this kernel and this checkpointing; both with passes `beside` that need no gradient.
     """
-    count = tokens / seq_len
-    plain = step_flop(architecture, 1, seq_len, kernel="eager", lora=lora)
-    run = step_flop(architecture, 1, seq_len, kernel=kernel, checkpointing=checkpointing, lora=lora, dropout=dropout)
+    length, tokens = seq_len + learned, say("tokens", tokens, "tokens", SETTING)
+    once = step_flop(architecture, 1, length, kernel="eager", lora=lora)
+    run = step_flop(architecture, 1, length, kernel=kernel, checkpointing=checkpointing, lora=lora, dropout=dropout)
+    weights = say("weights", (once.forward - once.attention) / (2 * length), "", MODEL)
+    forward_per_token = 2 * weights + say("attention", once.attention / length, "FLOP a token", MODEL)
+    forward, seen = say("forward", forward_per_token, "FLOP a token", MODEL), tokens
+    if learned:
+        own = say("seq_len", seq_len, "tokens", SETTING)
+        seen = tokens * (own + say("virtual_tokens", learned, "tokens", SETTING)) / own
+    model = seen * (forward + say("backward", once.backward / length, "FLOP a token", MODEL))
+    if beside:
+        model += tokens * say("beside", beside) * forward
+    again = float(seen) * (run.executed - once.executed) / length
     return Flops(
-        rule_of_thumb=6 * parameters(architecture).active * tokens,
-        model=count * plain.executed,
-        hardware=count * run.executed,
-        forward_per_token=plain.forward / seq_len,
+        rule_of_thumb=6 * say("active", parameters(architecture).active, "", MODEL) * seen,
+        model=model,
+        hardware=say("model", model, "FLOP") + say("again", again, "FLOP"),
+        forward_per_token=forward_per_token,
     )
 
 
-@lru_cache(maxsize=8192)
-def inference_flop(architecture: Architecture, prompt: int, generated: int, sequences: int = 1) -> Flops:
+def inference_flop(
+    architecture: Architecture, prompt: int, generated: int, sequences: int = 1, say: Say = plain
+) -> Flops:
     """Count the FLOPs of requests of `prompt` tokens that are answered with `generated` ones.
 
     The prompt's attention counts the full square, a generated token's the tokens that it sees; the head runs for the
@@ -145,18 +156,21 @@ def inference_flop(architecture: Architecture, prompt: int, generated: int, sequ
     Of an encoder-decoder the encoder reads the prompt, and the decoder starts with one token.
     """
     architecture, active = architecture.reading(prompt), parameters(architecture).active
-    reader = architecture.reader
+    reader, count = architecture.reader, say("concurrency", sequences, "", SETTING)
     if reader is None:
         work, tokens = _request_flop(architecture, prompt, generated), prompt + generated
-        rule = 2.0 * active * tokens
+        rule = say("active", active, "", MODEL) * say("tokens", tokens, "tokens")
     else:
         read, tokens = source_tokens(architecture), 1 + generated
         reads = parameters(reader).active
         work = _request_flop(reader, read, 0) + _request_flop(architecture, 1, generated)
-        rule = 2.0 * (reads * read + (active - reads) * tokens)
-    return Flops(rule * sequences, sequences * work, sequences * work, work / tokens if tokens else 0.0)
+        rule = say("encoder", reads, "", MODEL) * say("read", read, "tokens")
+        rule += say("decoder", active - reads, "", MODEL) * say("written", tokens, "tokens")
+    model = say("request", work, "FLOP", MODEL) * count
+    return Flops(2.0 * rule * count, model, model, work / tokens if tokens else 0.0)
 
 
+@lru_cache(maxsize=8192)
 def _request_flop(architecture: Architecture, prompt: int, generated: int) -> float:
     """FLOPs of one request in one stack of layers."""
     plan = _plan(architecture, "none", None, 0.0)

@@ -8,7 +8,7 @@ from math import floor, log10
 from ...catalog.backend import default_engine
 from ...catalog.device import FULL_PRECISION, NARROW
 from ...catalog.store import Catalog
-from ...feasibility.bounds import memory_lower_bound
+from ...feasibility.bounds import Bounds
 from ...feasibility.result import Estimate
 from ...feasibility.verdict import IMPRACTICAL_SECONDS
 from ...optimizers import OPTIMIZERS
@@ -190,7 +190,7 @@ def _held_fits(estimate: Estimate) -> bool:
     scenario, memory = estimate.scenario, estimate.memory
     held = sum(memory.components.get(name, 0.0) for name in ("weights_bytes", "optimizer_bytes"))
     if scenario.method == "lora":
-        held = memory_lower_bound({"task": "qlora"}, scenario)
+        held = Bounds({"task": "qlora"}, scenario).least_device_bytes
     return held < (memory.usable_bytes or 0.0)
 
 

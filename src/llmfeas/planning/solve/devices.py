@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from ...catalog.joined import parts_of
 from ...catalog.store import Catalog
 from ...errors import UsageError
-from ...feasibility.bounds import memory_lower_bound
+from ...feasibility.bounds import Bounds
 from ...feasibility.core import estimate, is_feasible
 from ...feasibility.result import Estimate
 from ...settle import before_layout, hardware_named, resolution
@@ -105,7 +105,7 @@ def _step(node: int, most: int) -> int:
 
 def _spared(request: Request, count: int, tried: Estimate, catalog: Catalog) -> bool:
     """Whether so many devices surely do not work, as another number did not."""
-    held = memory_lower_bound({"num_devices": count}, tried.scenario)
+    held = Bounds({"num_devices": count}, tried.scenario).least_device_bytes
     return held > tried.memory.usable_bytes or never_in_time({**request, "num_devices": count}, catalog)
 
 
@@ -144,7 +144,7 @@ def _first(request: Request, counts: Iterable[int], found: Estimate, catalog: Ca
     late_below = 0.0
     for count in counts:
         settings = {"num_devices": count}
-        if count < late_below or memory_lower_bound(settings, found.scenario) > found.scenario.memory_bytes:
+        if count < late_below or Bounds(settings, found.scenario).least_device_bytes > found.scenario.memory_bytes:
             continue
         late = lateness({**request, **settings}, catalog)
         if late > 1.0:

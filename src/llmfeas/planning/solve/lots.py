@@ -17,7 +17,7 @@ from ...catalog.device import Device
 from ...catalog.quantization import NarrowUnit
 from ...catalog.store import Catalog
 from ...errors import UsageError
-from ...feasibility.bounds import STORED, memory_lower_bound
+from ...feasibility.bounds import STORED, Bounds
 from ...feasibility.result import Estimate
 from ...feasibility.served_load import judged_servers
 from ...load.batch import Batch
@@ -119,7 +119,7 @@ class DeviceFormat:
     def devices(self) -> float:
         """How many it takes at least: for weights, and the rate if each did as much as one with room for any batch."""
         scenario = self.scenario
-        for_weights = memory_lower_bound({"quant": scenario.quant}, scenario) / scenario.memory_bytes
+        for_weights = Bounds({"quant": scenario.quant}, scenario).least_device_bytes / scenario.memory_bytes
         server = replace(server_of(scenario), kv_pool_tokens=float("inf"), replicas=1)
         lengths, arrivals, targets = load_of(scenario)
         most = Batch(server, lengths).most.rate
