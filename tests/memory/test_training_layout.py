@@ -14,7 +14,7 @@ from llmfeas.feasibility.long_run import checkpoint_bytes
 from llmfeas.memory.training import TensorMemory, fullest_rank, training_memory, training_plan
 from llmfeas.memory.training_layout import packed_bytes
 from llmfeas.scenario import Scenario
-from llmfeas.timing.step import device_links_of, zero_seconds
+from llmfeas.timing.step import asked_of, device_links_of, zero_seconds
 from llmfeas.workload.parameters import parameters
 from training_scenarios import parts, scenario
 
@@ -230,8 +230,8 @@ def test_a_frozen_base_is_gathered_as_it_is_stored(quant: str, per_weight: float
     outside = 2.0 * inventory.outside_elements
     assert held.gathered == pytest.approx(2 * inventory.layer_elements * per_weight + outside, rel=0.01)
     assert training_plan(whole).ranks[0].held.gathered == 0
-    links, shard = device_links_of(divided), 1e9
-    moved = zero_seconds(divided, shard, links) * links.ring(8)
+    links, shard = replace(device_links_of(divided), hop_seconds=0.0), 1e9
+    moved = zero_seconds(divided, replace(asked_of(divided), gathered=shard), links) * links.ring(8)
     assert moved == pytest.approx(2 * shard * 7 / 8 * per_weight, rel=0.01)
 
 

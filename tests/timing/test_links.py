@@ -22,6 +22,15 @@ def test_a_ring_across_nodes_uses_every_card_of_the_node() -> None:
     assert links.ring(2, stride=8) == pytest.approx(links.network_bytes_per_s)
 
 
+def test_what_passes_a_ring_takes_longer_the_more_pass_it_on() -> None:
+    links = links_of("h100-sxm")
+    assert links.hops(8) == pytest.approx(7 * links.hop_seconds)
+    assert links.hops(64) == pytest.approx(56 * links.hop_seconds + 7 * links.network_hop_seconds)
+    assert links.hops(8, stride=8) == pytest.approx(7 * links.network_hop_seconds)
+    assert links.call(16) - links.call(8) == pytest.approx(links.network_hop_seconds)
+    assert links_of("tpu-v5p").hops(256) == 0.0
+
+
 def test_a_network_that_is_given_replaces_the_assumed_one() -> None:
     assert links_of("h100-sxm", network=1e9).network_bytes_per_s < links_of("h100-sxm").network_bytes_per_s / 10
 

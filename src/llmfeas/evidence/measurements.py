@@ -34,7 +34,9 @@ Kind = Literal[
     "cache",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-Backend = Literal["cuda", "rocm", "vulkan", "sycl", "metal", "mlx", "tpu", "hpu", "habana", "xpu", "cpu", "neuron"]
+Backend = Literal[
+    "cuda", "rocm", "vulkan", "sycl", "metal", "mlx", "tpu", "hpu", "habana", "xpu", "cpu", "neuron", "npu"
+]
 MemoryKind = Literal["allocated", "reserved", "device", "unknown"]
 Trust = Literal["high", "medium"]
 

@@ -8,6 +8,7 @@ Source: Narayanan 2021 (tensor and pipeline parallel traffic), Rajbhandari 2020 
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from ..catalog.device import Device, Link
@@ -31,13 +32,22 @@ class Links:
     devices_per_node: int
     call_seconds: float
     """Of a collective, whatever it moves, inside a node."""
+    hop_seconds: float
+    """From a device to the next in a ring, whatever is passed on: inside a node, and ..."""
+    network_hop_seconds: float
     exposed: float
     fast: bool
     """A link beyond PCIe joins the devices of a node."""
 
     def call(self, members: int, stride: int = 1) -> float:
         """Seconds that a collective of `members`, every `stride`-th device, takes whatever it moves."""
-        return self.call_seconds * (1.0 if members * stride <= self.devices_per_node else NETWORK_CALLS)
+        across = members * stride > self.devices_per_node
+        return self.call_seconds + (self.network_hop_seconds if across else 0.0)
+
+    def hops(self, members: int, stride: int = 1) -> float:
+        """Seconds in which something small has passed all members of such a ring, one after the other."""
+        between = min(members, math.ceil(members * stride / self.devices_per_node)) - 1
+        return (members - 1 - between) * self.hop_seconds + between * self.network_hop_seconds
 
     def ring(self, members: int, stride: int = 1) -> float:
         """Bandwidth of a ring of `members`, every `stride`-th device, bytes/s."""
@@ -47,8 +57,8 @@ class Links:
         return min(self.node_bytes_per_s, carried)
 
 
-NETWORK_CALLS = 3.0
-"""Of a collective across nodes over one inside of a node, whatever it moves: judgement."""
+RINGS = ("cuda", "rocm")
+"""Backends whose libraries (NCCL, RCCL) gather and scatter in one ring; a TPU's torus has one for each axis."""
 
 
 def _stated(device: Device, kind: str) -> float | None:
@@ -101,6 +111,8 @@ def device_links(
         host_bytes_per_s=efficiency.value("link.offload") * host_link_bytes_per_s(device),
         devices_per_node=max(1, devices_per_node),
         call_seconds=efficiency.value("link.call"),
+        hop_seconds=efficiency.value("link.hop") if device.backend in RINGS else 0.0,
+        network_hop_seconds=efficiency.value("link.hop_network") if device.backend in RINGS else 0.0,
         exposed=exposed,
         fast=whole is not None or pair is not None,
     )

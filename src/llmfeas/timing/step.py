@@ -142,18 +142,24 @@ def gathered_weights(scenario: Scenario, sums: Sums) -> float:
     return shared_weights(scenario, sums) + sums.again / (scenario.tp * scenario.pp)
 
 
-def zero_seconds(scenario: Scenario, gathered: float, links: Links, say: Say = plain) -> float:
-    """ZeRO-3: two gathers of the weights and one reduction of 16-bit gradients a micro-step (none for adapters)."""
+def zero_seconds(scenario: Scenario, asked: AskedOfDevices, links: Links, say: Say = plain) -> float:
+    """ZeRO-3: two gathers of the weights and one reduction of 16-bit gradients a micro-step (none for adapters), each
+    layer by layer round the ring.
+    """
     if scenario.zero < 3 or scenario.shards == 1:
         return 0.0
     wire, ranks = weight_bytes_gathered(scenario), say("ranks", scenario.shards, "devices")
-    moved = (2 + forwards_beside(scenario)) * wire + (0.0 if scenario.trains_adapters else wire)
-    sent = say("weights", gathered, "", MODEL) * (ranks - 1) / ranks * say("moved", moved, "bytes a weight")
-    return sent / say("link", links.ring(scenario.shards, scenario.tp), "bytes/s", EFFICIENCY)
+    turns = 2 + forwards_beside(scenario) + (0 if scenario.trains_adapters else 1)
+    sent = say("weights", asked.gathered, "", MODEL) * (ranks - 1) / ranks
+    sent *= turns * say("wire", wire, "bytes a weight")
+    layers = say("layers", asked.work.sums.blocks / scenario.pp, "", MODEL)
+    passed = turns * layers * say("ring_seconds", links.hops(scenario.shards, scenario.tp), "s", EFFICIENCY)
+    return sent / say("link", links.ring(scenario.shards, scenario.tp), "bytes/s", EFFICIENCY) + passed
 
 
 def gradient_sync_seconds(scenario: Scenario, sums: Sums, links: Links, say: Say) -> float:
-    """Reduce fp32 gradients once a step where ZeRO-3 does not do it on the way; adapters have next to none.
+    """Reduce fp32 gradients once a step where ZeRO-3 does not do it on the way, bucket by bucket; adapters have next to
+    none.
 
     Those of experts pass between the ranks that have the same ones, which lie as far apart as all experts of a layer.
     """
@@ -166,8 +172,17 @@ def gradient_sync_seconds(scenario: Scenario, sums: Sums, links: Links, say: Say
         if held and count > 1:
             members = say(f"{kind}ranks", count, "devices")
             sent = say(f"{kind}weights", held, "", MODEL) * (members - 1) / members
-            seconds += sent / say(f"{kind}link", links.ring(count, stride), "bytes/s", EFFICIENCY)
-    return say("exposed", links.exposed, "", EFFICIENCY) * 4 * seconds
+            seconds += 4 * sent / say(f"{kind}link", links.ring(count, stride), "bytes/s", EFFICIENCY)
+            turns = 2 * say(f"{kind}buckets", held / bucket_weights(scenario, count))
+            seconds += turns * say(f"{kind}ring_seconds", links.hops(count, stride), "s", EFFICIENCY)
+    return say("exposed", links.exposed, "", EFFICIENCY) * seconds
+
+
+def bucket_weights(scenario: Scenario, ranks: int) -> float:
+    """Weights whose gradients travel together: DeepSpeed's buckets, else Megatron's, which grow with the ring so that
+    no collective is all latency (DistributedDataParallelConfig.bucket_size, Megatron core 0.7).
+    """
+    return scenario.engine_record.training.scheme.bucket or max(40e6, 1e6 * ranks)
 
 
 def gradient_rings(scenario: Scenario, sums: Sums, ranks: int) -> tuple[tuple[float, int, int], ...]:
@@ -337,7 +352,7 @@ def noted_parts(scenario: Scenario, note: Note) -> dict[str, float]:
     ):
         parts[name] = note(name)("exposed", asked.overlap, "", EFFICIENCY) * found if found else 0.0
     busy = sum(parts.values())
-    gathers = zero_seconds(scenario, asked.gathered, links, note("zero"))
+    gathers = zero_seconds(scenario, asked, links, note("zero"))
     parts["zero"] = unhidden(gathers, links, busy, note("zero"))
     parts["offload"] = copied_seconds(scenario, shard, links, busy, note("offload"))
     busy = sum(parts.values())
