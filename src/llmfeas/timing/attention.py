@@ -10,6 +10,9 @@ from .work import Work, on_slowest_stage, passed
 
 FUSED_BACKWARD, WRITTEN_BACKWARD = 2.5, 2.0
 """Forward passes that backward is worth: a fused kernel makes the scores again."""
+WIDE_SHARE = 0.5
+"""Of its rate in 16 bits what PyTorch's memory-efficient kernel reaches in fp32, of which its shared memory holds half as
+many numbers; flash kernels take none. On a T4 2.6 TFLOP/s, of 8.1 (data/measurements/late_tuning_2026.yaml)."""
 RECURRENCE_BACKWARD = 2.5
 """The same of kernels of recurrences: the states are made again, then gradients of all."""
 
@@ -52,7 +55,10 @@ def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool, say: Say
     Unfused code does the full square 3 times and moves the score matrix. Recurrences are apart where kernels run them.
     """
     found, seconds = attended(work, fused=fused), 0.0
-    for name, flop, rate in (("flash", found.flash, rates.attention), ("wide", found.wide, rates.attention_wide)):
+    flash, wide, written = rates.attention, rates.attention_wide, rates.attention_eager
+    if work.wide:
+        flash, wide, written = min(flash, WIDE_SHARE * wide), WIDE_SHARE * wide, min(written, rates.wide)
+    for name, flop, rate in (("flash", found.flash, flash), ("wide", found.wide, wide)):
         if flop:
             passes = passed(work, FUSED_BACKWARD, say) + say("again", work.attention_again)
             products = say(f"{name}_flop", flop, "FLOP a token", MODEL) * passes
@@ -62,7 +68,7 @@ def attention_seconds(work: Work, rates: TrainingRates, *, fused: bool, say: Say
         products = say("written_flop", found.written, "FLOP a token", MODEL) * passes
         scores = say("scores", found.written_layers * work.sums.heads * work.seq_len, "a token", MODEL)
         moved = say("score_bytes", work.score_bytes, "bytes") * scores
-        seconds += products / say("efficiency", rates.attention_eager, "FLOP/s", PEAK)
+        seconds += products / say("efficiency", written, "FLOP/s", PEAK)
         seconds += moved / say("stream_efficiency", rates.memory, "bytes/s", BANDWIDTH)
     return on_slowest_stage(say("tokens", work.tokens, "tokens") * seconds, work, say)
 

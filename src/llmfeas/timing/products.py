@@ -21,6 +21,9 @@ def matrix_seconds(work: Work, rates: TrainingRates, say: Say = plain) -> float:
     sums, tokens = work.sums, say("tokens", work.tokens, "tokens")
     dense_passes, routed_passes = matrix_passes(work)
     weights = say("weights", sums.dense_weights * work.stage + sums.head_weights * work.head, "", MODEL)
+    if work.wide:
+        head = say("head_weights", sums.head_weights * work.head, "", MODEL)
+        weights += head * say("head_slower", rates.matrix / rates.wide - 1, "times", EFFICIENCY)
     rows = tokens + say("fill_tokens", rates.fill_tokens, "tokens", EFFICIENCY)
     done = say("passes", dense_passes) * rows * weights / say("efficiency", rates.matrix, "FLOP/s", PEAK)
     if sums.routed_active:

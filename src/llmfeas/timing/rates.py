@@ -126,6 +126,8 @@ class TrainingRates:
     attention_eager: float
     attention_wide: float
     """FLOP/s of fused attention with heads that are too wide for flash kernels."""
+    wide: float
+    """FLOP/s of products in fp32 beside those of the run's precision."""
     recurrence: float
     """FLOP/s of kernels that run recurrences in chunks."""
     stream: float
@@ -161,6 +163,7 @@ def training_rates(
     matrix = min(half * share * gain, BEST_SHARE * peak)
     unfused = generation.value if traits.attention == "scaled" else 1.0
     memory = device.bandwidth_bytes_per_s * value("memory.stream")
+    wide = min(matrix, min(share, BEST_SHARE) * device.fp32_flop_per_s)
     width = 2.0 if precision in FULL_PRECISION else 1.0
     decode = memory / (2.6 * value("training.dequant"))
     return TrainingRates(
@@ -168,6 +171,7 @@ def training_rates(
         attention=half * _fused_share(efficiency, device, generation.value, flash),
         attention_eager=half * value("training.attention_eager") * unfused,
         attention_wide=device.fp32_flop_per_s * value("training.attention_wide"),
+        wide=wide,
         recurrence=half * value("training.recurrence"),
         stream=memory / (width * value(f"training.stream.{style}")),
         memory=memory,
@@ -176,7 +180,7 @@ def training_rates(
         decode_gptq=decode / value("training.dequant_gptq"),
         fill_tokens=value("training.fill_tokens_cpu" if device.backend == "cpu" else "training.fill_tokens"),
         wave=value("training.wave"),
-        experts=_expert_rates(efficiency, device, matrix, min(share, BEST_SHARE) * device.fp32_flop_per_s),
+        experts=_expert_rates(efficiency, device, matrix, wide),
         priors=int(generation.prior) + int(traits.attention == "scaled"),
     )
 
@@ -239,7 +243,7 @@ def flash_of(scenario: Scenario) -> str:
 def _expert_rates(efficiency: Efficiency, device: Device, matrix: float, wide: float) -> ExpertRates:
     """What experts reach of the rate of dense products, in the precision of the run and in fp32."""
     spread, local, rest = _of_any_device(efficiency, device.backend == "cpu")
-    return ExpertRates(spread=matrix * spread, local=matrix * local, wide=min(matrix, wide) * local, **rest)
+    return ExpertRates(spread=matrix * spread, local=matrix * local, wide=wide * local, **rest)
 
 
 @lru_cache(maxsize=16)

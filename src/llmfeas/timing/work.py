@@ -19,6 +19,7 @@ from ..workload.kernels import (
     loops_over_experts,
     loops_over_sequences,
     merges_into_experts,
+    multiplies_wide,
     picks_biases,
     runs_compiled,
     runs_fused,
@@ -90,6 +91,8 @@ class Work:
     """Experts that are run one after the other in a micro-step."""
     inside_moves: float = 2.0
     """Times that what lies between an expert's products is moved in a pass."""
+    wide: bool = False
+    """Attention and the head are multiplied in fp32, whatever the precision of the run."""
     wide_experts: bool = False
     """Routed experts are held and multiplied in fp32."""
     broadcast: float = 0.0
@@ -185,6 +188,7 @@ def _work_of(scenario: Scenario, _spread: bool) -> Work:
         crowding=max(1.0, sums.experts / (sums.experts_per_token * scenario.ep)) if sums.experts else 1.0,
         spread=scenario.ep > 1,
         width=4.0 if runs_wide(scenario) else 2.0,
+        wide=multiplies_wide(scenario),
         met=sums.experts / sums.experts_per_token if traits is not None and traits.every_expert else 1.0,
         merged=adapted * sums.routed_weights / scenario.ep if merges_into_experts(scenario) and not looped else 0.0,
         head_bytes=_head_bytes(scenario, sums),
@@ -256,11 +260,13 @@ def score_bytes(scenario: Scenario) -> float:
 
     Where scale, mask and softmax are one kernel 20. In public code, one operator after the other: forward the product
     written (2), scaled (4), masked (4), in fp32 (6) to its softmax (6) and back, read (2), 24 in all; backward 32;
-    sinks are joined, the highest is taken off and they are cut away again: 18 forward, 10 backward.
+    sinks are joined, the highest is taken off and they are cut away again: 18 forward, 10 backward. All in fp32 there
+    is nothing to cast: 32 forward.
     """
     if runs_fused(scenario) or runs_compiled(scenario) or scenario.device.backend == "hpu":
         return 20.0
     forward, backward = (42.0, 42.0) if scenario.model.architecture.sinks else (24.0, 32.0)
+    forward += 8.0 if multiplies_wide(scenario) else 0.0
     graded = graded_share(scenario)
     again = (graded if scenario.checkpointing != "none" else 0.0) + forwards_beside(scenario)
     return forward * (1 + again) + backward * graded

@@ -121,6 +121,13 @@ def runs_wide(scenario: Scenario) -> bool:
     return scenario.method == "qlora" and traits_of(scenario).prepared
 
 
+def multiplies_wide(scenario: Scenario) -> bool:
+    """Whether attention and head multiply that stream in fp32, since no autocast narrows it: products with a base in few
+    bits return the type of their inputs (bitsandbytes, nn/modules.py, Linear4bit).
+    """
+    return runs_wide(scenario) and not is_mixed(scenario.precision)
+
+
 MULTIPLIES_8 = frozenset({"cuda", "rocm"})
 """Backends on which a base in 8 bits is multiplied as it is (bitsandbytes 0.50.2, autograd/_functions.py, matmul)."""
 
