@@ -8,6 +8,7 @@ position needs it. Batches hold at most 512 tokens.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from ..catalog.device import Device
@@ -49,6 +50,8 @@ class PrefillRates:
     stream: float
     """Elements a second of pointwise work: llama.cpp keeps 4 bytes of each between products, others 2."""
     layer_seconds: float
+    wired: float
+    """Seconds a byte of weights to have all of them within reach of the device, before each prompt."""
     path: str
     priors: int
 
@@ -139,6 +142,7 @@ def prefill_rates(
         read=device.bandwidth_bytes_per_s * efficiency.value("prefill.read"),
         stream=device.bandwidth_bytes_per_s / (element_bytes * stream),
         layer_seconds=efficiency.value("prefill.fixed"),
+        wired=efficiency.amount(f"prefill.wired.{path.family}.{device.generation}"),
         path=name,
         priors=int(efficiency.parameters[name].prior),
     )
@@ -300,6 +304,9 @@ def _compiled_parts(
     else:
         fixed = say("seconds_a_layer", rates.layer_seconds, "s", EFFICIENCY) * say("layers", sums.layers, "", MODEL)
         fixed = fixed / say("batch", batch, "tokens") / say("gain", gain, "", EFFICIENCY)
+        if rates.wired:
+            held = say("held", weights_read_bytes(scenario, math.inf), "bytes", MODEL)
+            fixed += held * say("wired", rates.wired, "s a byte", EFFICIENCY) / say("tokens", tokens, "tokens")
     return {**parts, "fixed": fixed}
 
 
