@@ -269,6 +269,6 @@ def test_copies_that_serve_are_counted() -> None:
 def test_nobody_is_said_not_to_wait_where_the_slowest_do(bound: str, said: str) -> None:
     one = {"low": 0.01, "expected": 0.01, "high": 0.01}
     load = dict.fromkeys(("requests_per_second", "output_tokens_per_second", "running", "waiting"), one)
-    load |= dict.fromkeys(("ttft_seconds", "tpot_seconds"), {"p50": one, "p95": one})
+    load |= {key: {"p50": one, "p95": one} for key in ("ttft_seconds", "tpot_seconds")}
     (topic,) = load_topics({}, {"load": {**load, "largest_requests_per_second": one, "bound_by": bound}})
     assert said in "".join(phrase.text for line in topic.paragraphs for phrase in line)

@@ -25,6 +25,7 @@ from ..words import (
     COMPONENTS,
     LIMITS,
     MOMENTS,
+    copies_of,
     figure,
     grouped,
     rate,
@@ -165,7 +166,8 @@ def _room(inputs: Json, serving: Json | None) -> Topic | None:
         return None
     pool, tokens, at_once = (serving[name] for name in ("kv_pool_bytes", "kv_pool_tokens", "requests_at_once"))
     each = " on each device" if inputs["num_devices"]["value"] > 1 else ""
-    room = f"room for {figure(pool, format_bytes)}{each}, {glued(format_count(tokens['expected']) + ' tokens')}"
+    copy = " a copy" if copies_of(inputs) > 1 else ""
+    room = f"room for {figure(pool, format_bytes)}{each}, {glued(format_count(tokens['expected']) + ' tokens')}{copy}"
     context = glued(grouped(f"{inputs['context']['value']} tokens"))
     held = f"{_whole(at_once)} requests of {context} at once"
     text = f"{room}: {held}" if serving["starts"] else f"{room}: the server does not start"
