@@ -52,6 +52,15 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     # and no notes on figures that are not shown
     ("estimate -m gpt-oss-20b -d rx-6900-xt", 0, ("In full", "not Nobody", "not Transformers 5", "not as above")),
     ("estimate -m llama-3-8b -d rtx-4070ti --micro-batch 2", 0, ("in detail", "Compute")),
+    # slips of units that are no errors
+    (
+        "estimate -m llama-3-8b -d rtx-4090 --memory 24TB",
+        0,
+        ("more than any GeForce RTX 4090 has",),
+    ),
+    ("estimate -m llama-3-8b -d rtx-4090 --memory 48GiB", 0, ("not more than any",)),
+    ("estimate -m gpt2 -d rtx-4090 --tokens 10", 0, ("--tokens 10 is less than one step of 524 k tokens",)),
+    ("estimate -m gpt2 -d rtx-4090 --tokens 10B", 0, ("not less than one step",)),
     # a question about users says its task by itself; its speeds are those under load, or say that they are not
     ("solve max-users -m llama-3.1-8b -d h100-sxm --prompt 500", 0, ("not --prompt is not about",)),
     (

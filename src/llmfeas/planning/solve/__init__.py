@@ -20,7 +20,7 @@ QUESTIONS: Mapping[str, tuple[str, str, str]] = {
     "max-model": ("largest_model", "max_model", "The largest models that this hardware takes for a task."),
     "max-batch": ("settings", "max_batch", "The largest micro-batch; in inference, the most requests at once."),
     "max-users": ("served", "max_users", "The most users, each with a request under way, that keep to targets."),
-    "max-rate": ("served", "max_rate", "The most requests a second that a server keeps up with, and with targets."),
+    "max-rate": ("served", "max_rate", "The most requests a second that a server keeps up with."),
     "max-context": ("settings", "max_context", "The longest sequence or context."),
     "max-rank": ("settings", "max_rank", "The largest rank of LoRA."),
     "min-devices": ("devices", "min_devices", "The fewest devices, with their layout."),
