@@ -48,10 +48,26 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     # no task said: one line a use, with what makes it so
     ("estimate -m 'llama3 8b' -d 'rtx 4070 ti'", 0, ("Chat ✓ q8_0", "QLoRA ✓", "--engine unsloth", "In full")),
     # what takes centuries has no screen of its own, unless somebody says how it is to run
-    ("estimate -m llama-3-8b -d rtx-4070ti", 0, ("years, more than 3 years", "not in detail", "not Compute")),
+    ("estimate -m llama-3-8b -d rtx-4070ti", 0, ("would take years", "not in detail", "not Compute", "not Why")),
     # and no notes on figures that are not shown
     ("estimate -m gpt-oss-20b -d rx-6900-xt", 0, ("In full", "not Nobody", "not Transformers 5", "not as above")),
     ("estimate -m llama-3-8b -d rtx-4070ti --micro-batch 2", 0, ("in detail", "Compute")),
+    # slips of units that are no errors
+    (
+        "estimate -m llama-3-8b -d rtx-4090 --memory 24TB",
+        0,
+        ("more than any GeForce RTX 4090 has",),
+    ),
+    ("estimate -m llama-3-8b -d rtx-4090 --memory 48GiB", 0, ("not more than any",)),
+    ("estimate -m gpt2 -d rtx-4090 --tokens 10", 0, ("--tokens 10 is less than one step of 524 k tokens",)),
+    ("estimate -m gpt2 -d rtx-4090 --tokens 10B", 0, ("not less than one step",)),
+    # a question about users says its task by itself; its speeds are those under load, or say that they are not
+    ("solve max-users -m llama-3.1-8b -d h100-sxm --prompt 500", 0, ("not --prompt is not about",)),
+    (
+        "estimate -m llama-3.1-8b -d h100-sxm -t inference --users 500 --prompt 500 --output 200",
+        0,
+        ("to each while no prompt is read", "first token after", "not tokens/s, limited by computation first token"),
+    ),
     # long numbers have separators, but not where they are typed
     (
         "solve max-context -m llama-3.1-8b -d h100-sxm -t inference",
@@ -237,7 +253,7 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
         ("Pre-training ✗", "In full --task with one of these shows its figures", "not To make it work", "not gb200"),
     ),
     ("estimate -m phi-4 -d jetson-orin-nano", 0, ("Chat ✗ does not fit: q4_k_m needs", "not would make it fit")),
-    ("estimate -m gemma-2-9b -d kaggle-2xt4", 0, ("Would take", "not free hours")),
+    ("estimate -m gemma-2-9b -d kaggle-2xt4", 0, ("would take years", "not free hours")),
     ("estimate -m gemma-2-2b -d kaggle-tpu-v5e-8 -t pretrain", 0, ("weeks of the 20 free hours",)),
     # adapters on a base in 4 bits under the engine that the same screen names where no task is said
     ("estimate -m llama-3.1-8b -d rtx-4070ti -t lora", 0, ("To make it work --engine unsloth --task qlora ✓",)),

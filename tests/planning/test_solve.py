@@ -230,14 +230,17 @@ def test_the_largest_models_of_a_desk_are_those_in_usual_formats() -> None:
     assert isinstance(named, list) and all(model["parameters"] > 12e9 for model in named)
 
 
-def test_optimal_follows_hoffmann_and_shows_the_rule_beside_it() -> None:
+def test_the_optimum_is_near_the_rule_of_20_which_stands_beside_it() -> None:
     found = solved("optimal", {"device": "rtx-4090", "deadline": "30d"}, catalog())
     flop = found.answer["flop"]
     assert isinstance(flop, float)
-    for name in ("hoffmann", "rule_of_20"):
+    ratios = {}
+    for name in ("best", "hoffmann", "rule_of_20"):
         size = found.answer[name]
         assert isinstance(size, dict)
         assert 6 * size["parameters"] * size["tokens"] == pytest.approx(flop)
+        ratios[name] = size["tokens_per_parameter"]
+    assert 15 < ratios["best"] < 26 and ratios["rule_of_20"] == pytest.approx(20) and ratios["hoffmann"] > 35
 
 
 def test_the_optimum_says_that_data_binds() -> None:
@@ -262,7 +265,7 @@ def test_the_model_that_reads_all_data_does_so_in_time(device: str, tokens: floa
 
 def test_the_optimum_says_that_memory_binds_and_what_fits() -> None:
     found = solved("optimal", {"device": "rtx-3060-12gb", "deadline": "300d"}, catalog())
-    limited, best = found.answer["limited"], found.answer["hoffmann"]
+    limited, best = found.answer["limited"], found.answer["best"]
     assert found.answer["binds"] == "memory"
     assert isinstance(limited, dict) and isinstance(best, dict)
     assert limited["parameters"] < best["parameters"] and limited["tokens"] > best["tokens"]

@@ -15,6 +15,7 @@ from llmfeas.render.assumptions import context
 from llmfeas.render.explain import explained
 from llmfeas.render.formats.table import rendered
 from llmfeas.render.pages.estimate import report
+from llmfeas.render.pages.load import load_topics
 from llmfeas.render.report import GLUE
 from llmfeas.render.words import sentence
 
@@ -262,3 +263,12 @@ def test_copies_that_serve_are_counted() -> None:
     assert f"2{GLUE}copies" in served_on(num_devices=8, tp=2, pp=2)
     assert f"dp{GLUE}8" in served_on(num_devices=8, ep=8), "they share their experts"
     assert not [part for part in served_on(num_devices=4, tp=2, pp=2) if "cop" in part]
+
+
+@pytest.mark.parametrize(("bound", "said"), [("max_num_seqs", "few ever wait"), ("queue", "none waits")])
+def test_nobody_is_said_not_to_wait_where_the_slowest_do(bound: str, said: str) -> None:
+    one = {"low": 0.01, "expected": 0.01, "high": 0.01}
+    load = dict.fromkeys(("requests_per_second", "output_tokens_per_second", "running", "waiting"), one)
+    load |= {key: {"p50": one, "p95": one} for key in ("ttft_seconds", "tpot_seconds")}
+    (topic,) = load_topics({}, {"load": {**load, "largest_requests_per_second": one, "bound_by": bound}})
+    assert said in "".join(phrase.text for line in topic.paragraphs for phrase in line)

@@ -49,6 +49,28 @@ def test_what_was_said_of_the_layout_stays() -> None:
     assert asked(tpot=0.015, pp=2).pp == 2
 
 
+@pytest.mark.parametrize(
+    ("model", "devices", "said", "layout"),
+    [
+        ("llama-3.1-70b", 8, {"tp": 4}, (4, 1)),
+        ("llama-3.1-70b", 8, {"tp": 4, "pp": 2}, (4, 2)),
+        ("llama-3.1-70b", 8, {"tp": 1}, (1, 2)),
+        ("llama-3.1-70b", 16, {}, (8, 1)),
+        ("llama-3.1-70b", 16, {"pp": 1}, (8, 1)),
+        ("llama-3.1-70b", 16, {"tp": 8}, (8, 1)),
+        ("llama-3.1-405b", 16, {}, (8, 2)),
+        ("llama-3.1-405b", 16, {"tp": 8}, (8, 2)),
+    ],
+)
+def test_stages_are_as_few_as_hold_the_model_and_copies_take_the_rest(
+    model: str, devices: int, said: dict[str, int], layout: tuple[int, int]
+) -> None:
+    request = {"model": model, "device": "h100-sxm", "num_devices": devices, "task": "inference", "engine": "vllm"}
+    found = resolution({**request, **said}, catalog()).scenario
+    assert (found.tp, found.pp) == layout
+    assert all(found.origins[name] == ("given" if name in said else "derived") for name in ("tp", "pp"))
+
+
 def test_a_target_that_no_layout_keeps_changes_nothing() -> None:
     assert asked(tpot=0.001).tp == asked().tp
 

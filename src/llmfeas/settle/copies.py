@@ -8,7 +8,7 @@ from ..memory.peak import memory
 from ..scenario import Scenario
 from ..workload.serving import answer_tokens, peers, replicas
 from .formats import fits
-from .valid_layout import tensor_parallel_sizes
+from .valid_layout import divisors, tensor_parallel_sizes
 
 LOADS = ("rate", "ttft", "tpot")
 """What a layout has to keep, where it was said."""
@@ -27,12 +27,32 @@ def copies_instead(
 ) -> Layout | None:
     """The layout of copies where one copy over all devices misses what is asked of it and they keep it.
 
-    It has no room for the requests at once, since its ranks repeat their cache: the fewest copies that have room are
-    taken. Or it misses a load and its targets: the copies that keep them best. Or users were named alone, and copies
-    write more to all and no answer ends later. None where it keeps what is asked, where copies miss it too, and where
-    somebody said the layout. `settled` settles the same request with a layout, if that is possible.
+    Stages that nobody asked for are as few as hold it, since more make no answer sooner. One copy has no room for the
+    requests at once, since its ranks repeat their cache: the fewest copies that have room are taken. Or it misses a
+    load and its targets: the copies that keep them best. Or users were named alone, and copies write more to all and
+    no answer ends later. None where it keeps what is asked, where copies miss it too, and where somebody said the
+    layout. `settled` settles the same request with a layout, if that is possible.
     """
-    laid_out = [] if scenario.is_training else list(_layouts(scenario, given))
+    if scenario.is_training:
+        return None
+    fewer = _fewer_stages(scenario, given, settled)
+    held = (settled(fewer) if fewer else None) or scenario
+    return _instead(held, given, settled) or fewer
+
+
+def _fewer_stages(
+    scenario: Scenario, given: Container[str], settled: Callable[[Layout], Scenario | None]
+) -> Layout | None:
+    """The fewest stages that surely hold the model with its requests, if fewer than there are and nobody said."""
+    said = any(name in given for name in ("pp", "ep", "cp"))
+    if said or scenario.disaggregate or scenario.engine_record.serving.split != "tensors":
+        return None
+    tried = ({"pp": stages} for stages in divisors(scenario.pp, scenario.pp) if stages < scenario.pp)
+    return next((layout for layout in tried if (found := settled(layout)) and fits(found)), None)
+
+
+def _instead(scenario: Scenario, given: Container[str], settled: Callable[[Layout], Scenario | None]) -> Layout | None:
+    laid_out = list(_layouts(scenario, given))
     if not laid_out:
         return None
     if _repeats_cache(scenario) and not fits(scenario):

@@ -21,6 +21,8 @@ from .draft import Draft
 
 DESKTOP_HOST_BYTES = 32 * GIB
 SERVER_HOST_BYTES = 256 * GIB
+SOLDERED = 2.05
+"""So many times the memory that it is sold with a card may have: workshops double it."""
 HOST_BESIDE_CARDS = 2
 """Host memory over that of a server's cards, if it has several, where nobody states it: machines that are lent with 8
 have 1.2 to 6.4 times as much, 2.9 in the median (data/offers.yaml)."""
@@ -274,6 +276,10 @@ def _settle_memory(draft: Draft, match: Hardware, catalog: Catalog) -> None:
     memory = draft.given.get("memory")
     if isinstance(device, Joined) and draft.was_said("memory"):
         raise UsageError("contradiction", "--memory says one size, and the devices have several", "leave --memory out")
+    known = max((device.memory_bytes, *(size * GIB for size in device.memory_options_gib)))
+    if memory and memory > SOLDERED * known and draft.was_said("memory"):
+        text = f"--memory {format_bytes(memory)} is more than any {device.name} has, {format_bytes(known)}"
+        draft.warn("implausible-memory", text)
     named = None if match.memory_gib is None else match.memory_gib * GIB
     host = draft.given.get("host_memory")
     together = min(draft.values["num_devices"], draft.values["devices_per_node"])

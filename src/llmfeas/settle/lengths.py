@@ -179,6 +179,10 @@ def settle_batches(draft: Draft, scenario: Scenario) -> None:
             f"use --global-batch {-(-batch // group) * group}, or another --group-size",
         )
     _consistent(draft, micro_batch, scenario.dp)
+    step = batch * scenario.seq_len
+    if scenario.tokens and scenario.tokens < step and draft.was_said("tokens"):
+        text = f"--tokens {format_count(scenario.tokens)} is less than one step of {format_count(step)} tokens"
+        draft.warn("few-tokens", f"{text}; M and B stand for millions and billions")
 
 
 def roomiest_batch(scenario: Scenario, batch: int) -> int:

@@ -20,9 +20,8 @@ def serving_layout(scenario: Scenario, draft: Draft, split: str) -> Scenario:
     if draft.was_given("tp") and scenario.tp != tp:
         tp, pp = scenario.tp, 1 if n % scenario.tp else _stages(scenario, n // scenario.tp)
     elif draft.was_given("pp") and scenario.pp != pp:
-        left, pp = n // scenario.pp, scenario.pp
-        fits = n % pp == 0 and left in tensor_parallel_sizes(scenario.model.architecture, left)
-        tp = left if fits else 1
+        pp = scenario.pp
+        tp = _instance_tp(scenario, n // pp) if n % pp == 0 else 1
     return replace(scenario, tp=tp, pp=pp)
 
 

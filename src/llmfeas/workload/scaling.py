@@ -1,12 +1,17 @@
-"""The scaling law: parameters and tokens that make the best of a compute (Hoffmann et al. 2022)."""
+"""The scaling law: parameters and tokens that make the best of a compute."""
 
 from __future__ import annotations
 
 from ..contract import Published, published
 from ..record import dataclass
 
-LOSS_A, LOSS_B, ALPHA, BETA = 406.4, 410.7, 0.34, 0.28
-"""L(N, D) = E + A / N^alpha + B / D^beta: approach 3 of Hoffmann et al. 2022, equation 10."""
+Law = tuple[float, float, float, float]
+"""A, B, alpha and beta of L(N, D) = E + A / N^alpha + B / D^beta."""
+REFITTED: Law = (482.01, 2085.43, 0.3478, 0.3658)
+"""Besiroglu et al. 2024 (https://arxiv.org/abs/2404.10102): the runs of Hoffmann et al. fitted anew, which agrees with
+their approaches 1 and 2."""
+HOFFMANN: Law = (406.4, 410.7, 0.34, 0.28)
+"""Approach 3 as Hoffmann et al. 2022 print it, equation 10: rounded, and stopped before it had converged."""
 
 RULE_TOKENS_PER_PARAMETER = 20.0
 
@@ -24,14 +29,14 @@ class Optimum(Published):
         return self.tokens / self.parameters
 
 
-def optimum(flop: float) -> Optimum:
+def optimum(flop: float, law: Law = REFITTED) -> Optimum:
     """Parameters and tokens of least loss L(N, D) under 6 N D = `flop`.
 
     Formula: N = G (C/6)^(beta / (alpha + beta)), G = (alpha A / (beta B))^(1 / (alpha + beta)).
     """
-    total = ALPHA + BETA
-    scale = (ALPHA * LOSS_A / (BETA * LOSS_B)) ** (1 / total)
-    size = scale * (flop / 6) ** (BETA / total)
+    loss_a, loss_b, alpha, beta = law
+    scale = (alpha * loss_a / (beta * loss_b)) ** (1 / (alpha + beta))
+    size = scale * (flop / 6) ** (beta / (alpha + beta))
     return Optimum(size, flop / 6 / size)
 
 

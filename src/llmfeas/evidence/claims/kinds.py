@@ -20,7 +20,7 @@ from ...record import dataclass
 from ...settle import resolution
 from ...units import TERA, parse_count, parse_duration
 from ...workload.parameters import parameters
-from ...workload.scaling import optimum, optimum_by_rule
+from ...workload.scaling import HOFFMANN, optimum, optimum_by_rule
 
 
 def _nothing(estimate: Estimate) -> None:
@@ -260,8 +260,9 @@ def _earlier(reference: Any, before: Cases) -> Iterator[tuple[str, float]]:
 
 def of_optima(ask: Ask, catalog: Catalog, before: Cases) -> Iterator[Case]:
     """Split `flop` into parameters and tokens as Hoffmann et al. 2022 do (approach 3), and by 20 tokens a parameter."""
-    for label, best in (("Hoffmann et al. 2022", optimum), ("20 tokens a parameter", optimum_by_rule)):
-        split = best(parse_count(ask["flop"], "flop", 0, 1e40))
+    flop = parse_count(ask["flop"], "flop", 0, 1e40)
+    splits = {"Hoffmann et al. 2022": optimum(flop, HOFFMANN), "20 tokens a parameter": optimum_by_rule(flop)}
+    for label, split in splits.items():
         each = split.tokens / split.parameters
         wanted = {"parameters_wanted": split.parameters, "tokens_wanted": split.tokens, "tokens_per_parameter": each}
         yield Case(label, wanted)

@@ -20,7 +20,7 @@ QUESTIONS: Mapping[str, tuple[str, str, str]] = {
     "max-model": ("largest_model", "max_model", "The largest models that this hardware takes for a task."),
     "max-batch": ("settings", "max_batch", "The largest micro-batch; in inference, the most requests at once."),
     "max-users": ("served", "max_users", "The most users, each with a request under way, that keep to targets."),
-    "max-rate": ("served", "max_rate", "The most requests a second that a server keeps up with, and with targets."),
+    "max-rate": ("served", "max_rate", "The most requests a second that a server keeps up with."),
     "max-context": ("settings", "max_context", "The longest sequence or context."),
     "max-rank": ("settings", "max_rank", "The largest rank of LoRA."),
     "min-devices": ("devices", "min_devices", "The fewest devices, with their layout."),
@@ -54,8 +54,9 @@ def solved(question: str, request: Mapping[str, object], catalog: Catalog) -> An
             raise UsageError("missing-option", f"--{name} is missing.", f"See 'llmfeas solve {question} --help'.")
     module, function, _ = QUESTIONS[question]
     solver: Callable[[Mapping[str, object], Catalog], Answer] = getattr(import_module(f"{__name__}.{module}"), function)
-    implied = implied_task(values, values, catalog) if "task" not in values else None
-    if question == "max-context" and implied is None and "task" not in values:
+    unsaid = "task" not in values and module != "served"
+    implied = implied_task(values, values, catalog) if unsaid else None
+    if question == "max-context" and implied is None and unsaid:
         implied = "inference", Note("task-implied", SERVED_CONTEXT)
     found = solver(values if implied is None else {**values, "task": implied[0]}, catalog)
     notes = found.notes if implied is None else (implied[1].message, *found.notes)

@@ -1,4 +1,4 @@
-"""Compute-optimal model size and tokens (Hoffmann et al. 2022), for what a device does in a time or for a budget."""
+"""Compute-optimal model size and tokens, for what a device does in a time or for a budget."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...feasibility.result import Estimate
 from ...settle import resolution
 from ...units import format_count
 from ...workload.parameters import parameters
-from ...workload.scaling import Optimum, optimum, optimum_by_rule
+from ...workload.scaling import HOFFMANN, Optimum, optimum, optimum_by_rule
 from .answer import Answer, Request, without
 
 ALIKE = 1.25
@@ -85,14 +85,14 @@ def optimal(request: Request, catalog: Catalog) -> Answer:
         raise UsageError("contradiction", "solve optimal is about pre-training", "Leave --task out.")
     request = {**request, "task": "pretrain"}
     flop, probe = _settled(request, catalog)
-    best = optimum(flop)
     data = resolution({**request, "model": probe.scenario.model.id}, catalog).scenario
     available = data.tokens if data.was_given("tokens") else None
     binds, limited, model, notes = _binding(request, catalog, flop, probe, available)
     answer: dict[str, object] = {
-        "flop": flop,
-        "hoffmann": best.to_dict(),
+        "best": optimum(flop).to_dict(),
+        "hoffmann": optimum(flop, HOFFMANN).to_dict(),
         "rule_of_20": optimum_by_rule(flop).to_dict(),
+        "flop": flop,
         "nearest_model": probe.scenario.model.id,
         "binds": binds,
         "limited": limited.to_dict() if limited else None,

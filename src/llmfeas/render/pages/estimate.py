@@ -25,6 +25,7 @@ from ..words import (
     COMPONENTS,
     LIMITS,
     MOMENTS,
+    copies_of,
     figure,
     grouped,
     rate,
@@ -55,7 +56,7 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
     uses = result.get("uses")
     in_full = not uses or _is_of_use(uses, inputs)
     sections = (
-        *_reasons(result["verdict"]),
+        *(_reasons(result["verdict"]) if in_full else ()),
         *(_figures(inputs, result) if in_full else ()),
         None if uses else ladder_topic(result["ladder"], inputs),
         _remedies(result["remedies"], result["verdict"]["memory"], other_tasks=not uses) if ways and in_full else None,
@@ -69,9 +70,9 @@ def report(envelope: Json, model: str = "", device: str = "", *, ways: bool = Tr
     if not uses:
         return Report(title=title, verdict=verdict, context=asked, blocks=blocks)
     task, *rest = asked
-    named = f"{task[:1].upper()}{task[1:]}{' in detail' if in_full else ''}"
-    detail = Heading(title=named, verdict=verdict, context=tuple(rest))
-    return Report(title=title, blocks=(uses_topic(uses, inputs["num_devices"]["value"]), detail, *blocks))
+    detail = Heading(title=f"{task[:1].upper()}{task[1:]} in detail", verdict=verdict, context=tuple(rest))
+    first = (uses_topic(uses, inputs["num_devices"]["value"]), *((detail,) if in_full else ()))
+    return Report(title=title, blocks=(*first, *blocks))
 
 
 def _assumptions(envelope: Json) -> Topic:
@@ -165,7 +166,8 @@ def _room(inputs: Json, serving: Json | None) -> Topic | None:
         return None
     pool, tokens, at_once = (serving[name] for name in ("kv_pool_bytes", "kv_pool_tokens", "requests_at_once"))
     each = " on each device" if inputs["num_devices"]["value"] > 1 else ""
-    room = f"room for {figure(pool, format_bytes)}{each}, {glued(format_count(tokens['expected']) + ' tokens')}"
+    copy = " a copy" if copies_of(inputs) > 1 else ""
+    room = f"room for {figure(pool, format_bytes)}{each}, {glued(format_count(tokens['expected']) + ' tokens')}{copy}"
     context = glued(grouped(f"{inputs['context']['value']} tokens"))
     held = f"{_whole(at_once)} requests of {context} at once"
     text = f"{room}: {held}" if serving["starts"] else f"{room}: the server does not start"
@@ -220,7 +222,7 @@ def _time(inputs: Json, result: Json) -> list[Topic]:
         total = f"{figure(time['total_seconds'], format_duration)}{condition}"
         return [Topic(label="Time", paragraphs=((Phrase(total, "figure"),), (Phrase(speed),)), apart=False)]
     if time.get("decode_tokens_per_second"):
-        first, *others = _speeds(inputs, time, condition)
+        first, *others = _speeds(inputs, time, condition, under_load=bool(result.get("load")))
         lines = ((Phrase(first, "figure"),), *((Phrase(line),) for line in others))
         return [Topic(label="Speed", paragraphs=lines, apart=False)]
     return []
@@ -265,16 +267,18 @@ def reads(result: Json) -> str | None:
     return None if written is None or written["expected"] else str(result.get("reads", "texts"))
 
 
-def _speeds(inputs: Json, time: Json, condition: str) -> list[str]:
+def _speeds(inputs: Json, time: Json, condition: str, *, under_load: bool) -> list[str]:
+    """What it writes and reads; `under_load` the first token is said there, and what is written beside prompts."""
     written = _limited(inputs, time, "decode_bound_by")
     requests = inputs.get("concurrency", {}).get("value") or 1
     single = time.get("tokens_per_second_per_sequence") if requests > 1 else None
     alone = f" to all {requests} together, {rate(single)} to each" if single else ""
+    alone += " while no prompt is read" if single and under_load else ""
     lines = [f"writes {rate(time['decode_tokens_per_second'])}{alone}{written}{condition}"]
     if time.get("prefill_tokens_per_second"):
         read = _limited(inputs, time, "prefill_bound_by")
         lines.append(f"reads prompts at {rate(time['prefill_tokens_per_second'])}{read}")
-    if time.get("time_to_first_token_seconds") and inputs.get("prompt", {}).get("value"):
+    if not under_load and time.get("time_to_first_token_seconds") and inputs.get("prompt", {}).get("value"):
         lines.append(f"first token after {figure(time['time_to_first_token_seconds'], format_duration)}")
     return lines
 

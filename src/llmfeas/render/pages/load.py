@@ -68,7 +68,7 @@ def _throughput(load: Json) -> str:
 
 def _room(load: Json) -> str:
     waiting = load["waiting"]
-    queue = "more and more wait" if waiting is None else _count(waiting["expected"])
+    queue = "more and more wait" if waiting is None else _count(waiting["expected"], load["bound_by"])
     most = glued(f"{digits(load['largest_requests_per_second']['expected'])} requests/s")
     return (
         f"{digits(load['running']['expected'])} at once, {queue}; at most {most}; "
@@ -76,5 +76,8 @@ def _room(load: Json) -> str:
     )
 
 
-def _count(waiting: float) -> str:
-    return "none waits" if waiting < 0.05 else f"{digits(waiting)} wait"
+def _count(waiting: float, bound: str) -> str:
+    """How many wait to be let in; the slowest may have waited for that where on average nobody does."""
+    if waiting >= 0.05:
+        return f"{digits(waiting)} wait"
+    return "few ever wait" if bound in ("max_num_seqs", "pool") else "none waits"

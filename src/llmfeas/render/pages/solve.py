@@ -42,8 +42,8 @@ NAMES: Mapping[str, str] = {
     "tokens_by_rule_of_thumb": "tokens by 6·N·D",
     "flop": "FLOP, 6·N·D",
     "seconds": "time",
-    "hoffmann": "best (Hoffmann)",
-    "rule_of_20": "20 tokens a parameter",
+    "best": "best (Chinchilla)",
+    "rule_of_20": "by the rule of 20",
     "nearest_model": "nearest model",
     "binds": "what binds",
     "limited": "within that",
@@ -63,7 +63,7 @@ ENDLESS: Mapping[str, str] = {"tokens": "more tokens"}
 
 PER: Mapping[str, str] = {"job": "", "million tokens": " a million tokens", "hour": " an hour"}
 
-LEFT_OUT = ("low", "high", "of", "models")
+LEFT_OUT = ("low", "high", "of", "models", "hoffmann")
 
 
 def report(envelope: Json, device: str) -> Report:
@@ -118,6 +118,9 @@ def _written(name: str, value: Any, answer: Json) -> str:
     """A figure of an answer in the unit that its name says."""
     if name == "layout":
         value = {key: size for key, size in value.items() if key == "dp" or size > 1} or value
+    if isinstance(value, Mapping) and "tokens_per_parameter" in value:
+        size, tokens = (glued(f"{format_count(value[key])} {key}") for key in ("parameters", "tokens"))
+        return f"{size} on {tokens} ({digits(value['tokens_per_parameter'])} a parameter)"
     if isinstance(value, Mapping):
         parts = (f"{key.replace('_', ' ')} {_written(key, inner, value)}" for key, inner in value.items())
         return ", ".join(glued(part) for part in parts)
