@@ -31,7 +31,11 @@ OPERATORS = {
     ast.Pow: operator.pow,
 }
 FUNCTIONS: dict[str, Callable[..., float]] = {
-    "max": max, "min": min, "sqrt": math.sqrt, "exp": math.exp, "expm1": math.expm1,
+    "max": max,
+    "min": min,
+    "sqrt": math.sqrt,
+    "exp": math.exp,
+    "expm1": math.expm1,
 }
 ASKS: list[dict[str, object]] = [
     {"model": "gpt2-xl", "device": "rtx-4070ti", "task": "pretrain", "electricity": 0.3},
