@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hf_files import read
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -32,11 +33,6 @@ TOWERS = json.loads((DATA / "tower_counts.json").read_text())["rows"]
 
 def without_towers(model: Model) -> Architecture:
     return replace(model.architecture, tower_parameters=0)
-
-
-def read(folder: Path, config: object) -> Model:
-    (folder / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
-    return model_from_config(folder)
 
 
 @pytest.mark.parametrize("row", CLASSES, ids=lambda row: f"{row['config']['model_type']}-{len(row['config'])}")

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hf_files import read
 
 import llmfeas
 from llmfeas.catalog.architecture import Model
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError, UsageError
-from llmfeas.importers.hf.config import model_from_config
 from llmfeas.importers.hf.families import family, table
 from llmfeas.memory.training import training_memory
 from llmfeas.planning.answer import answer
@@ -31,11 +31,6 @@ PUBLISHED = {
     "all-mpnet-base-v2": 109_486_464,
     "roberta-large": 355_359_744,
 }
-
-
-def read(folder: Path, config: object) -> Model:
-    (folder / "config.json").write_text(json.dumps(config))
-    return model_from_config(folder)
 
 
 @pytest.mark.parametrize(

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hf_files import read_architecture as read
 
-from llmfeas.catalog.architecture import Architecture
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.importers.hf.config import model_from_config
 from llmfeas.model.build import build
 from llmfeas.model.setup import Recipe, Setup
 from llmfeas.walk.fold import peak_candidates
 from llmfeas.workload.cache import kv_cache_bytes
 from llmfeas.workload.parameters import parameters
-
-
-def read(folder: Path, config: object) -> Architecture:
-    (folder / "config.json").write_text(json.dumps(config))
-    return model_from_config(folder).architecture
-
 
 WHOLE = {"no_op": False, "replace_with_linear": False}
 GONE = {"no_op": True}

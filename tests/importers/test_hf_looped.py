@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from hf_files import read_architecture as read
 
-from llmfeas.catalog.architecture import Architecture
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.importers.hf.config import model_from_config
 from llmfeas.memory.training import training_memory
 from llmfeas.model.sums import architecture_sums
 from llmfeas.settle import resolution
@@ -23,11 +22,6 @@ from llmfeas.workload.weights import weight_bytes
 
 ROWS: dict[str, Any] = json.loads((Path(__file__).parent.parent / "data" / "looped.json").read_text())
 OURO = {"model_type": "ouro", "total_ut_steps": 4}
-
-
-def read(folder: Path, config: dict[str, Any]) -> Architecture:
-    (folder / "config.json").write_text(json.dumps(config))
-    return model_from_config(folder).architecture
 
 
 @pytest.mark.parametrize("row", ROWS["counts"], ids=lambda row: f"{row['config']['model_type']}-{row['parameters']}")

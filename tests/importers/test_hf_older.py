@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hf_files import read
 
-from llmfeas.catalog.architecture import Model
 from llmfeas.catalog.store import catalog
 from llmfeas.errors import DataError
-from llmfeas.importers.hf.config import model_from_config
 from llmfeas.memory.training import training_memory
 from llmfeas.scenario import Scenario
 from llmfeas.workload.cache import kv_cache_bytes
@@ -20,11 +19,6 @@ from llmfeas.workload.parameters import parameters
 from training_scenarios import CARD
 
 DATA = json.loads((Path(__file__).parent.parent / "data" / "older.json").read_text())
-
-
-def read(folder: Path, config: object) -> Model:
-    (folder / "config.json").write_text(json.dumps(config))
-    return model_from_config(folder)
 
 
 def kind(row: dict[str, Any]) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hf_files import read_architecture as read
 
 import llmfeas
-from llmfeas.catalog.architecture import Architecture, Model
+from llmfeas.catalog.architecture import Model
 from llmfeas.errors import DataError
-from llmfeas.importers.hf.config import model_from_config
 from llmfeas.workload.cache import kv_cache_bytes
 from llmfeas.workload.flops import inference_flop, step_flop
 from llmfeas.workload.parameters import parameters
@@ -33,11 +32,6 @@ STEP: dict[str, Any] = {
     "model_type": "step3_vl",
     "text_config": {"model_type": "step3_text", "moe_layers_enum": ",".join(map(str, range(4, 60)))},
 }
-
-
-def read(folder: Path, config: dict[str, Any]) -> Architecture:
-    (folder / "config.json").write_text(json.dumps(config))
-    return model_from_config(folder).architecture
 
 
 @pytest.mark.parametrize(("name", "config"), [("phi-4-mini-flash", FLASH), ("step-3", STEP)])

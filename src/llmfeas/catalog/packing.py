@@ -6,7 +6,6 @@ the file and one that says where they stand; it tells the fields, too, that are 
 
 from __future__ import annotations
 
-import functools
 import json
 import types
 import typing
@@ -23,6 +22,7 @@ from .names.model_index import index_of_models, told_of
 from .records import EntryKind
 from .search import index_from
 from .store import BACKENDS, DEVICES, ENGINES, MODELS, OFFERS, Records, digest
+from .types import hints_of
 
 APART: Mapping[str, tuple[str, ...]] = {
     "backends": ("backends",),
@@ -97,7 +97,7 @@ def _typed(hint: Any, value: Any) -> Any:
     if isinstance(value, dict):
         for option in options:
             if is_record(option):
-                return {key: _typed(_hints(option).get(key), each) for key, each in value.items()}
+                return {key: _typed(hints_of(option).get(key), each) for key, each in value.items()}
             if isinstance(origin := typing.get_origin(option), type) and issubclass(origin, Mapping):
                 return {key: _typed(typing.get_args(option)[1], each) for key, each in value.items()}
     elif isinstance(value, list):
@@ -114,11 +114,6 @@ def _options_in(hint: Any) -> tuple[Any, ...]:
     if origin is typing.Annotated:
         return typing.get_args(hint)[:1]
     return typing.get_args(hint) if origin in (typing.Union, types.UnionType) else (hint,)
-
-
-@functools.cache
-def _hints(record: type) -> Mapping[str, Any]:
-    return typing.get_type_hints(record, include_extras=True)
 
 
 def _with_entries_apart(file: str, contents: Mapping[str, Any]) -> str:

@@ -51,7 +51,7 @@ def beyond_limits(record: Any) -> Iterator[str]:
     For records that a program has computed from what it read: nobody has checked them.
     """
     kind: type = type(record)
-    hints = _hints(kind)
+    hints = hints_of(kind)
     for field in fields(record):
         value = getattr(record, field.name)
         parts = value if isinstance(value, tuple) else (value,)
@@ -65,7 +65,8 @@ def beyond_limits(record: Any) -> Iterator[str]:
 
 
 @functools.cache
-def _hints(kind: type) -> Mapping[str, Any]:
+def hints_of(kind: type) -> Mapping[str, Any]:
+    """The types of a record's fields, with their bounds."""
     return typing.get_type_hints(kind, include_extras=True)
 
 

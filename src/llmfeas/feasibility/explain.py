@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from ..contract import ABSENT
 from ..scenario import Scenario
-from ..timing.floor import counted_flop_per_token, least_step_seconds
 from ..timing.inference import InferenceTime
-from ..timing.rates import peak_flop_per_s
 from ..timing.step import noted_parts
-from ..timing.training import TrainingTime, loading_seconds, run_interval, step_tokens
+from ..timing.training import TrainingTime, training_time
 from ..workload.parameters import block_parameters
 from .core import noted_flops
 from .cost import kwh_a_second, usd_of
@@ -18,7 +16,7 @@ from .explain_memory import memory_terms
 from .explain_serving import load_terms, serving_terms
 from .long_run import LongRun, best_interval_seconds, failure_seconds, useful_share, writing_seconds
 from .result import Estimate, Term
-from .terms import Texts, noted, number, part_terms, setting, term, written
+from .terms import Texts, noted, number, part_terms, term, written
 
 
 def explanation(estimate: Estimate) -> tuple[Term, ...]:
@@ -31,7 +29,7 @@ def explanation(estimate: Estimate) -> tuple[Term, ...]:
         *(
             serving_terms(estimate.scenario, time)
             if isinstance(time, InferenceTime)
-            else _training_terms(estimate, time)
+            else _training_terms(estimate.scenario, time)
         ),
         *(load_terms(estimate.load) if estimate.load is not ABSENT else ()),
         *(() if run is ABSENT else long_run_terms(estimate.scenario, run)),
@@ -86,42 +84,29 @@ def _flop_terms(estimate: Estimate) -> Iterator[Term]:
         yield term(f"flops.{name}", text, formula, inputs, getattr(estimate.flops, name), "FLOP")
 
 
-def _training_terms(estimate: Estimate, training: TrainingTime) -> Iterator[Term]:
-    scenario = estimate.scenario
-    step, tokens = training.step_seconds.expected, number("step_tokens", step_tokens(scenario), "tokens")
-    peak = number("peak", peak_flop_per_s(scenario.device.unlimited, scenario.precision), "FLOP/s", "device")
-    devices = setting(scenario, "num_devices", scenario.num_devices, "devices")
-    flop = number("flop_a_token", counted_flop_per_token(scenario), "FLOP", "model")
+AT_LIMITS = {
+    "least": "one optimizer step, which takes no less at the stated peaks of the devices",
+    "loading": "one optimizer step, which waits for its data",
+}
+
+
+def _training_terms(scenario: Scenario, training: TrainingTime) -> Iterator[Term]:
+    paced, seen = "one optimizer step at the share given", "the full square, as papers do"
     if scenario.mfu is None:
         yield from step_terms(scenario, training.parts)
-        names = [name for name, seconds in training.parts.items() if seconds]
-        origin = "own measurements" if training.own_rows else "default"
-        inputs = [number(name, training.parts[name], "s") for name in names]
-        inputs.append(number("measured", run_interval(scenario, training.parts).factor, "", origin))
-        formula = f"({' + '.join(names)}) / measured"
-        if (least := least_step_seconds(scenario, step_tokens(scenario))) >= step:
-            inputs.append(number("least", least, "s", "device"))
-            formula = f"max({formula}, least)"
-        text = f"one optimizer step; range of {training.regime} runs that were left out of the fit"
-    else:
-        formula = "step_tokens * flop_a_token / (num_devices * peak * mfu)"
-        inputs = [tokens, flop, devices, peak, setting(scenario, "mfu", scenario.mfu)]
-        text = "one optimizer step at the share given"
-    if (loading := loading_seconds(scenario, step_tokens(scenario))) >= step:
-        inputs.append(number("loading", loading, "s", "given"))
-        formula = f"max({formula}, loading)"
-    yield term("time.step_seconds", text, formula, inputs, step, "s")
-    seconds = number("step_seconds", step, "s")
-    speed = training.tokens_per_second.expected
-    yield term("time.tokens_per_second", "", "step_tokens / step_seconds", (tokens, seconds), speed, "tokens/s")
-    rate = number("tokens_per_second", speed, "tokens/s")
-    seen = "the tokens that each one sees" if scenario.mfu is None else "the full square, as papers do"
-    text = f"share of the peak that the work of the model reaches; attention counts {seen}"
-    formula = "tokens_per_second * flop_a_token / (num_devices * peak)"
-    yield term("time.mfu", text, formula, (rate, flop, devices, peak), training.mfu.expected, "fraction")
-    whole = setting(scenario, "tokens", scenario.tokens, "tokens")
-    value = training.total_seconds.expected
-    yield term("time.total_seconds", "", "tokens / tokens_per_second", (whole, rate), value, "s")
+        paced = f"one optimizer step; range of {training.regime} runs that were left out of the fit"
+        seen = "the tokens that each one sees"
+    notes = noted(scenario)
+    made = training_time(scenario, training.parts, notes("time"))
+    for name, known, unit in (
+        ("step_seconds", paced, "s"),
+        ("tokens_per_second", "", "tokens/s"),
+        ("mfu", f"share of the peak that the work of the model reaches; attention counts {seen}", "fraction"),
+        ("total_seconds", "", "s"),
+    ):
+        formula, inputs = written(notes, "time", getattr(made, name).expected)
+        text = AT_LIMITS.get(formula, known)
+        yield term(f"time.{name}", text, formula, inputs, getattr(training, name).expected, unit)
 
 
 def _cost_terms(estimate: Estimate) -> Iterator[Term]:

@@ -37,12 +37,14 @@ class LongRun(Published):
 
     @published
     def interval_seconds(self) -> float:
-        """The best time of work between two checkpoints."""
+        """The best time of work between two checkpoints: `sqrt(2 d M) (1 + sqrt(d / 2M) / 3 + d / 18M) - d`, for a
+        checkpoint of d seconds and a failure every M; M where writing takes twice that (Young 1974, Daly 2006).
+        """
         return best_interval_seconds(self.checkpoint_seconds, self.failure_seconds)
 
     @published
     def useful_share(self) -> float:
-        """Share of the time that is work which is not lost."""
+        """Share of the time that is work which is not lost: `t / (M e^(R/M) (e^((t + d)/M) - 1))` (Daly 2006)."""
         return useful_share(self.interval_seconds, self.checkpoint_seconds, self.failure_seconds, self.restart_seconds)
 
     @published
@@ -62,9 +64,7 @@ LARGEST_EXPONENT = 500.0
 
 
 def best_interval_seconds(writing: float, failure: float) -> float:
-    """The best time of work between two checkpoints: `sqrt(2 d M) (1 + sqrt(d / 2M) / 3 + d / 18M) - d`, for a
-    checkpoint of d seconds and a failure every M; M where writing takes twice that (Young 1974, Daly 2006).
-    """
+    """That of `LongRun.interval_seconds`."""
     if writing >= 2 * failure:
         return failure
     half = writing / (2 * failure)
@@ -72,7 +72,7 @@ def best_interval_seconds(writing: float, failure: float) -> float:
 
 
 def useful_share(interval: float, writing: float, failure: float, restart: float) -> float:
-    """Share of the time that is work which is not lost: `t / (M e^(R/M) (e^((t + d)/M) - 1))` (Daly 2006)."""
+    """That of `LongRun.useful_share`."""
     restarted, lost = restart / failure, (interval + writing) / failure
     if restarted + lost > LARGEST_EXPONENT:
         return 0.0

@@ -13,14 +13,16 @@ from bisect import bisect_left
 from itertools import accumulate
 from operator import mul
 
+from ..record import dataclass
 from .batch import Batch, Cycle
 from .points import compound_quantile, gamma_quantile
 
-ROUNDS = 8
+ROUNDS, DAMPED = 8, 0.6
+"""Steps of the fixed point of mean and spread, and the part of each that is taken."""
 NEARLY = 0.97
-DAMPED = 0.6
-TABLE = 24
-MOST = 200
+"""The largest share of time that reading is taken to need: beyond it all grows without end."""
+TABLE, MOST = 24, 200
+"""Numbers of prompts in a step whose lengths are kept, and whose chances are, at most."""
 LEAST_LOG = -690.0
 """Logarithm of a chance that a float holds with digits to spare."""
 
@@ -87,6 +89,23 @@ class PromptReading:
     def gap_seconds(self, share: float) -> float:
         """A quantile of the time between two tokens of a request."""
         return self.plain + compound_quantile(share, self.joining, self.cycle.prompt_seconds, self.variation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """The seconds that prompts add to the steps of a request."""
+
+    waiting: float
+    """Of prompts that came while its own was read."""
+    most: float
+    """Of all, at most."""
+    later: float
+    """Of prompts that come later: the mean, and its variance."""
+    variance: float
+
+    def seconds(self, later: float) -> float:
+        """All of them where those that come later add so much."""
+        return min(self.most, later + self.waiting)
 
 
 class RandomPromptReading(PromptReading):
@@ -178,15 +197,15 @@ class RandomPromptReading(PromptReading):
 
         What came during the reading is read first: steps are longer at the beginning.
         """
-        busy, most, added, spread = self._added(steps, reading)
+        found = self._added(steps, reading)
         count = self.rate * steps * min(self.plain, self.gap)
         none = math.exp(-count)
-        if added <= 0.0 or share <= none:
-            return min(self.plain, self.gap) + min(busy, most) / steps
-        some = 1 - none
-        spread = (spread + added * added) / some - (added / some) ** 2
-        added = gamma_quantile((share - none) / some, added / some, spread)
-        return min(self.plain, self.gap) + min(most, added + busy) / steps
+        later = 0.0
+        if found.later > 0.0 and share > none:
+            some, mean = 1 - none, found.later
+            variance = (found.variance + mean * mean) / some - (mean / some) ** 2
+            later = gamma_quantile((share - none) / some, mean / some, variance)
+        return min(self.plain, self.gap) + found.seconds(later) / steps
 
     def gap_seconds(self, share: float) -> float:
         """A quantile of the time between two tokens of a request."""
@@ -196,12 +215,10 @@ class RandomPromptReading(PromptReading):
 
     def mean_token_seconds(self, steps: float, reading: float) -> float:
         """The mean of `token_seconds`."""
-        busy, most, added, _ = self._added(steps, reading)
-        return min(self.plain, self.gap) + min(most, added + busy) / steps
+        found = self._added(steps, reading)
+        return min(self.plain, self.gap) + found.seconds(found.later) / steps
 
-    def _added(self, steps: float, reading: float) -> tuple[float, float, float, float]:
-        """The seconds that prompts add to some steps: of those that came during the reading, at most in all, and
-        mean and variance of those that come later."""
+    def _added(self, steps: float, reading: float) -> _Added:
         each, plain = self.cycle.prompt_seconds, min(self.plain, self.gap)
         load = min(NEARLY, self.rate * each if self.mixed else self.load)
         busy = self._count(reading) * self.slope / (1 - self.load)
@@ -213,7 +230,7 @@ class RandomPromptReading(PromptReading):
         most = (self.room / self.own + steps * self.joining) * max(each, self.slope)
         mean = steps * (self.gap - plain)
         if mean <= 0.0:
-            return busy, most, 0.0, 0.0
+            return _Added(busy, most, 0.0, 0.0)
         count = self.rate * steps * plain
         one = mean / count * (1 - load)
-        return busy, most, mean, count * one * one * (self.even + self.variation) / (1 - load) ** 3
+        return _Added(busy, most, mean, count * one * one * (self.even + self.variation) / (1 - load) ** 3)

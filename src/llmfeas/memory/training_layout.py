@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final, Literal
 
 from ..catalog.device import is_mixed
@@ -32,43 +31,22 @@ class Layout:
     checkpointing: str
 
 
-@lru_cache(maxsize=1024)
-def _layout(
-    scheme: Scheme,
-    mixed: bool,
-    adapted: bool,
-    zero: int,
-    spread: bool,
-    tp: int,
-    checkpointing: str,
-    eager: bool,
-    fused: bool,
-    streamed: bool,
-    latent: bool,
-) -> Layout:
-    sharded = spread and zero >= 3
-    pure = mixed and not adapted and (scheme.weight == 2 or fused or streamed or (spread and zero >= 2))
-    if checkpointing == "selective" and scheme.whole_gradients:
-        # Korthikanti 2022: only scores and softmax are run again; the flash kernel keeps none.
-        checkpointing = "core" if eager else "latents" if latent and scheme.remakes_latents else "none"
-    spreads = fused if scheme.sequence_parallel is None else scheme.sequence_parallel
-    return Layout(scheme, pure, sharded, spreads and tp > 1, checkpointing)
-
-
 def layout_of(scenario: Scenario) -> Layout:
     """The layout of a scenario's engine."""
-    return _layout(
-        scenario.engine_record.training.scheme,
-        is_mixed(scenario.precision),
-        scenario.trains_adapters,
-        scenario.zero,
-        scenario.shards > 1,
-        scenario.tp,
-        scenario.checkpointing,
-        scenario.attention == "eager",
-        runs_fused(scenario),
-        scenario.offload == "all",
-        scenario.model.architecture.mla is not None,
+    scheme, fused, spread = scenario.engine_record.training.scheme, runs_fused(scenario), scenario.shards > 1
+    narrow = scheme.weight == 2 or fused or scenario.offload == "all" or (spread and scenario.zero >= 2)
+    checkpointing: str = scenario.checkpointing
+    if checkpointing == "selective" and scheme.whole_gradients:
+        # Korthikanti 2022: only scores and softmax are run again; the flash kernel keeps none.
+        remade = "latents" if scenario.model.architecture.mla is not None and scheme.remakes_latents else "none"
+        checkpointing = "core" if scenario.attention == "eager" else remade
+    spreads = fused if scheme.sequence_parallel is None else scheme.sequence_parallel
+    return Layout(
+        scheme,
+        pure=is_mixed(scenario.precision) and not scenario.trains_adapters and narrow,
+        sharded=spread and scenario.zero >= 3,
+        sequence_parallel=spreads and scenario.tp > 1,
+        checkpointing=checkpointing,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from ..contract import Published, hidden
+from ..derivation import DEVICE, MODEL, SETTING, Say, plain
 from ..findings import cached_across_batches
 from ..memory.rollouts import writes_itself
 from ..ranges import Range
@@ -15,7 +16,7 @@ from ..units import GB
 from ..workload.kernels import job_of, multiplies_integers, software_of
 from ..workload.text_tokens import stored_bytes
 from .floor import counted_flop_per_token, least_step_seconds, total_peak_flop_per_s
-from .rates import rates_of
+from .rates import peak_flop_per_s, rates_of
 from .regimes import (
     Evidence,
     Interval,
@@ -118,34 +119,38 @@ def kind_of_run(scenario: Scenario) -> str:
     return training_regime(scenario.device, scenario.method, style, scenario.precision, moe)
 
 
-def training_time(scenario: Scenario) -> TrainingTime:
-    """How long a training job takes.
+def training_time(scenario: Scenario, parts: Mapping[str, float] | None = None, say: Say = plain) -> TrainingTime:
+    """How long a training job takes; `parts`: those of its step, where they are known.
 
     Seconds and tokens a second of the whole job; MFU is the share of the dense peak of the format asked for that the
     work reaches which a step cannot do without. `scenario.mfu` replaces the whole model, communication included, and is
     exact; it is read as papers print it, with attention over the full square.
     """
-    flop, peak, tokens = counted_flop_per_token(scenario), total_peak_flop_per_s(scenario), step_tokens(scenario)
+    flop, tokens = say("flop_a_token", counted_flop_per_token(scenario), "FLOP", MODEL), step_tokens(scenario)
+    each_peak = say("peak", peak_flop_per_s(scenario.device.unlimited, scenario.precision), "FLOP/s", DEVICE)
+    peak = say("num_devices", scenario.num_devices, "devices", SETTING) * each_peak
+    made = say("step_tokens", tokens, "tokens")
     if scenario.mfu is not None:
-        speed = Range.exact(scenario.mfu * peak / flop)
-        seconds = speed.inverted(tokens)
-        parts: Mapping[str, float] = {"matrix": seconds.expected}
+        seconds = Range.exact(made * flop / (peak * say("mfu", scenario.mfu, "", SETTING)))
+        parts = {"matrix": float(seconds.expected)}
         found = Interval("given", 1.0, "enough")
     else:
-        parts = step_parts(scenario)
+        parts = step_parts(scenario) if parts is None else parts
         found = run_interval(scenario, parts)
-        least = least_step_seconds(scenario, tokens)
-        seconds = Range.around(sum(parts.values()) / found.factor, found.width).at_least(least)
-        speed = seconds.inverted(tokens)
-    unwaited, loading = seconds.expected, loading_seconds(scenario, tokens)
+        named = parts if say is plain else {name: say(name, each, "s") for name, each in parts.items() if each}
+        measured = say("measured", found.factor, "", "own measurements" if found.own_rows else "default")
+        least = say("least", least_step_seconds(scenario, tokens), "s", DEVICE)
+        seconds = Range.around(sum(named.values()) / measured, found.width).at_least(least)
+    unwaited, loading = float(seconds.expected), loading_seconds(scenario, tokens)
     if loading > seconds.low:
-        seconds = seconds.at_least(loading)
-        speed = seconds.inverted(tokens)
+        seconds = seconds.at_least(say("loading", loading, "s", "given"))
+    speed = _called("step_seconds", seconds, "s", say).inverted(made)
+    known = _called("tokens_per_second", speed, "tokens/s", say)
     return TrainingTime(
         step_seconds=seconds,
         tokens_per_second=speed,
-        mfu=speed.scaled(flop / peak),
-        total_seconds=speed.inverted(scenario.tokens or tokens),
+        mfu=known.scaled(flop / peak),
+        total_seconds=known.inverted(say("tokens", scenario.tokens or tokens, "tokens", SETTING)),
         bound_by="data" if loading > unwaited else bound_by(parts, "host" if writes_itself(scenario) else "bandwidth"),
         parts=parts,
         regime=found.regime,
@@ -153,6 +158,11 @@ def training_time(scenario: Scenario) -> TrainingTime:
         own_rows=found.own_rows,
         unwaited_tokens_per_second=tokens / unwaited,
     )
+
+
+def _called(name: str, figure: Range, unit: str, say: Say) -> Range:
+    """The same, whose expected value goes by a name in what is made of it."""
+    return figure if say is plain else Range(figure.low, say(name, figure.expected, unit), figure.high)
 
 
 def least_job_seconds(scenario: Scenario) -> float:

@@ -13,7 +13,7 @@ from llmfeas.options import BY_NAME
 from llmfeas.planning.answer import bare_answer
 from llmfeas.planning.expressed.expressible import SPLITS
 from llmfeas.planning.launch import LAUNCHERS, launcher, prepared
-from llmfeas.planning.launch.longest import longest_served
+from llmfeas.planning.launch.serving import longest_served
 
 CATALOG = built_in()
 ASKED = {"model": "llama-3-8b", "device": "8xh100-sxm", "task": "finetune"}

@@ -84,6 +84,20 @@ _SUBLAYERS: Final = {
 }
 
 
+def _second_space(config: Config, prefix: str, *, state: str) -> StateSpace:
+    """Read Mamba 2 as its own class spells it; of some names only the beginning differs."""
+    return StateSpace(
+        heads=config.count(f"{prefix}num_heads", "heads"),
+        head_dim=config.count(f"{prefix}head_dim"),
+        groups=config.count("n_groups", "heads"),
+        state=config.count(state),
+        conv_kernel=config.count("conv_kernel", "few"),
+        conv_bias=config.raw("use_conv_bias") is not False,
+        bias=config.flag("use_bias"),
+        chunk=config.optional_count(f"{prefix}chunk_size") or config.count("chunk_size"),
+    )
+
+
 @reader
 def nemotron_layers(config: Config, parts: Parts) -> Parts:
     """Read Nemotron-H: each layer is one mixer or one feed-forward.
@@ -97,17 +111,7 @@ def nemotron_layers(config: Config, parts: Parts) -> Parts:
     if len(marks) < layers or not marks or any(mark not in _SUBLAYERS for mark in marks[:layers]):
         raise config.wrong(key, f"does not name {layers} known layers", "Letters: M, *, -, E.")
     kinds = [_SUBLAYERS[mark] for mark in marks[:layers]]
-    space = StateSpace(
-        heads=config.count("mamba_num_heads", "heads"),
-        head_dim=config.count("mamba_head_dim"),
-        groups=config.count("n_groups", "heads"),
-        state=config.count("ssm_state_size"),
-        conv_kernel=config.count("conv_kernel", "few"),
-        conv_bias=config.raw("use_conv_bias") is not False,
-        bias=config.flag("use_bias"),
-        chunk=config.optional_count("mamba_chunk_size") or config.count("chunk_size"),
-    )
-    found: Parts = {"layers": layers, "state_space": space}
+    found: Parts = {"layers": layers, "state_space": _second_space(config, "mamba_", state="ssm_state_size")}
     found |= {"mixer": [mixer for mixer, _ in kinds], "feed_forward": [fed for _, fed in kinds]}
     if "experts" in found["feed_forward"]:
         found["experts"] = Experts(
@@ -303,17 +307,7 @@ def mamba(config: Config, parts: Parts) -> Parts:
 @reader
 def mamba2(config: Config, parts: Parts) -> Parts:
     """Read Mamba 2 alone."""
-    space = StateSpace(
-        heads=config.count("num_heads", "heads"),
-        head_dim=config.count("head_dim"),
-        groups=config.count("n_groups", "heads"),
-        state=config.count("state_size"),
-        conv_kernel=config.count("conv_kernel", "few"),
-        conv_bias=config.raw("use_conv_bias") is not False,
-        bias=config.flag("use_bias"),
-        chunk=config.count("chunk_size"),
-    )
-    return _alone(parts, space)
+    return _alone(parts, _second_space(config, "", state="state_size"))
 
 
 @reader

@@ -27,6 +27,11 @@ def _biased(whole: Config) -> bool:
     return whole.raw("projector_bias") is not False
 
 
+def _squared(encoder: Encoder, config: Config, field: str, side: int = 2) -> int:
+    """The width of a square of patches as one token; `side`: patches along it where the file has no such field."""
+    return int(encoder.width * (config.optional_count(field, "few") or side) ** 2)
+
+
 @projector
 def _one(
     whole: Config, section: Config, encoder: Encoder, hidden: int, *, bias: bool = True, out: Sequence[int | str] = ()
@@ -85,15 +90,11 @@ def _mistral(whole: Config, section: Config, encoder: Encoder, hidden: int) -> i
 
 
 @projector
-def _shuffled(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
-    """Idefics 3, SmolVLM: one product of a square of patches."""
-    return int(encoder.width * (whole.optional_count("scale_factor", "few") or 2) ** 2 * hidden)
-
-
-@projector
-def _shuffled_by(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
-    """The same (ModernVBERT)."""
-    return int(encoder.width * (whole.optional_count("pixel_shuffle_factor", "few") or 4) ** 2 * hidden)
+def _shuffled(
+    whole: Config, section: Config, encoder: Encoder, hidden: int, *, by: str = "scale_factor", side: int = 2
+) -> int:
+    """Idefics 3, SmolVLM: one product of a square of patches, whose side the file says in the field `by`."""
+    return _squared(encoder, whole, by, side) * hidden
 
 
 @projector
@@ -111,14 +112,14 @@ def _minimax(whole: Config, section: Config, encoder: Encoder, hidden: int) -> i
 
 @projector
 def _cohere(whole: Config, section: Config, encoder: Encoder, hidden: int, *, normed: bool = False) -> int:
-    wide = encoder.width * (whole.optional_count("downsample_factor", "few") or 2) ** 2
+    wide = _squared(encoder, whole, "downsample_factor")
     inner = whole.optional_count("alignment_intermediate_size") or (36864 if not normed else 2 * hidden)
     return (2 * wide if normed else 0) + linear(wide, inner) + linear(inner // 2, hidden)
 
 
 @projector
 def _lfm2(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
-    wide = encoder.width * (whole.optional_count("downsample_factor", "few") or 2) ** 2
+    wide = _squared(encoder, whole, "downsample_factor")
     inner = whole.optional_count("projector_hidden_size") or 2560
     normed = whole.raw("projector_use_layernorm") is not False
     biased = _biased(whole)
@@ -131,7 +132,7 @@ def _ovis(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     words = section.optional_count("vocab_size", "rows") or 16384
     hidden = whole.optional_count("hidden_size") or _OVIS_WIDTH
     kept = words - (section.optional_count("num_visual_indicator_tokens", "few", zero=True) or 0)
-    wide = encoder.width * (section.optional_count("hidden_stride", "few") or 1) ** 2
+    wide = _squared(encoder, section, "hidden_stride", 1)
     return wide * kept + 2 * kept + words * hidden
 
 
@@ -155,7 +156,7 @@ def _through_itself(whole: Config, section: Config, encoder: Encoder, hidden: in
 
 @projector
 def _ernie(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
-    wide = encoder.width * (section.optional_count("spatial_merge_size", "few") or 2) ** 2
+    wide = _squared(encoder, section, "spatial_merge_size")
     frames = section.optional_count("temporal_merge_size", "few") or 2
     each = linear(wide, wide) + 2 * wide
     resampler = linear(wide, wide) + linear(frames * wide, wide) + 2 * each + linear(wide, hidden) + hidden
@@ -187,7 +188,7 @@ def _minicpm(whole: Config, section: Config, encoder: Encoder, hidden: int) -> i
 @projector
 def _muse(whole: Config, section: Config, encoder: Encoder, hidden: int) -> int:
     inner = whole.optional_count("projector_hidden_size") or 4096
-    wide = encoder.width * (section.optional_count("merge_size", "few") or 2) ** 2
+    wide = _squared(encoder, section, "merge_size")
     return wide * inner + inner * inner + inner * hidden
 
 
@@ -225,7 +226,7 @@ def _pooled(whole: Config, section: Config, encoder: Encoder, hidden: int) -> in
 def _merged_norm(whole: Config, section: Config, encoder: Encoder, hidden: int, *, inner: int = 4096) -> int:
     """A norm, a square of patches as one token, two products (LFM 3, Cosmos 3 Edge)."""
     inner = whole.optional_count("projector_hidden_size") or inner
-    wide = encoder.width * (section.optional_count("spatial_merge_size", "few") or 2) ** 2
+    wide = _squared(encoder, section, "spatial_merge_size")
     biased = _biased(whole)
     return 2 * encoder.width + linear(wide, inner, bias=biased) + linear(inner, hidden, bias=biased)
 

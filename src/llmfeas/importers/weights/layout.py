@@ -65,31 +65,36 @@ def layout_of(tensors: Iterable[StoredTensor]) -> TensorLayout:
     layout = TensorLayout()
     for tensor in tensors:
         layer, role, part = place_of(tensor.name)
+        if role in NO_WEIGHT:
+            layout.buffers += tensor.elements
         if role is None:
             layout.unknown.append(tensor.name)
-            if layer is not None:
-                layout.layers.setdefault(layer, {})
-                layout.layer_bytes.setdefault(layer, StoredLayer()).total += tensor.bytes
-        elif role == "other":
+        if role == "other":
             layout.other += tensor.elements
             layout.idle_bytes += tensor.bytes
-        elif layer is None:
+        elif layer is not None:
+            _add_to_layer(layout, layer, role, part, tensor)
+        elif role is not None:
             _add(layout.top, role, part, tensor)
             if part == "weight":
                 layout.top_bytes[role] = layout.top_bytes.get(role, 0) + tensor.bytes
-        else:
-            _add(layout.layers.setdefault(layer, {}), role, part, tensor)
-            sums = layout.layer_bytes.setdefault(layer, StoredLayer())
-            sums.total += tensor.bytes
-            if role in EXPERT_ROLES:
-                sums.routed += tensor.bytes
-            elif part == "bias" or len(tensor.shape) < 2:
-                sums.vectors += tensor.bytes
-        if role in NO_WEIGHT:
-            layout.buffers += tensor.elements
     _set_prediction_layers_aside(layout)
     _turn_matrices(layout)
     return layout
+
+
+def _add_to_layer(layout: TensorLayout, layer: int, role: str | None, part: str, tensor: StoredTensor) -> None:
+    """Add a tensor to its layer; of what has no role, the bytes."""
+    parts = layout.layers.setdefault(layer, {})
+    sums = layout.layer_bytes.setdefault(layer, StoredLayer())
+    sums.total += tensor.bytes
+    if role is None:
+        return
+    _add(parts, role, part, tensor)
+    if role in EXPERT_ROLES:
+        sums.routed += tensor.bytes
+    elif part == "bias" or len(tensor.shape) < 2:
+        sums.vectors += tensor.bytes
 
 
 def _add(parts: dict[str, LayoutPart], role: str, kind: str, tensor: StoredTensor) -> None:

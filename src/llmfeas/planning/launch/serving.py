@@ -1,11 +1,15 @@
-"""What servers are told beside the model: what drafts tokens ahead, pools that read prompts and that write answers."""
+"""What servers are told beside the model: what drafts tokens ahead, pools that read prompts and that write answers, and
+the longest request.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...memory.peak import memory
 from ...record import dataclass, replace
 from ...scenario import Scenario
+from ...workload.serving import longest_request
 from ..repositories import repository_of
 
 HERE = "127.0.0.1"
@@ -58,3 +62,15 @@ def draft_notes(scenario: Scenario) -> tuple[str, ...]:
     taken = f"{share:.0f} % of the drafted tokens were taken to hold: the server tells its own"
     named = (f"put an EAGLE-3 head trained for this model in place of {HEAD}",) if scenario.draft == "eagle" else ()
     return (*named, taken)
+
+
+def longest_served(scenario: Scenario) -> int:
+    """Tokens of the longest request: lengths on average are no limit, unless the server would not start with more.
+
+    A server refuses to start where its cache has no room for one request of that length.
+    """
+    longest = longest_request(scenario)
+    if longest <= (scenario.context or longest):
+        return longest
+    room = memory(replace(scenario, context=longest)).serving
+    return longest if room is None or room.starts else scenario.context or longest

@@ -13,9 +13,9 @@ from ..nodes import nodes_of
 from ..repositories import holds_format, model_name
 from . import serving
 from .launcher import Launch, Launcher, Reader
-from .longest import longest_served
 from .names import pair_notes
 from .parsers import commands, module
+from .serving import longest_served
 from .shell import PORT, Variable, Word, command, flags, nodes_note, started
 from .vllm import weights_notes
 

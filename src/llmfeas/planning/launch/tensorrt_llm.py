@@ -15,8 +15,8 @@ from ..expressed.servers import (
 from ..repositories import model_name
 from . import serving
 from .launcher import File, Launch, Launcher, Reader
-from .longest import longest_served
 from .parsers import knows_options
+from .serving import longest_served
 from .shell import command
 from .text import as_yaml
 from .vllm import weights_notes

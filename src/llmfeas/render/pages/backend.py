@@ -16,6 +16,8 @@ WORDS: Mapping[str, str] = {
     "without_fp8": "no fp8 units",
 }
 """How the conditions of a case read; the others are lists."""
+LONGEST = 26
+"""Letters of the names that are shown of a list, beyond the first."""
 
 
 def page(title: str, fields: Mapping[str, Any], remarks: Sequence[str]) -> Report:
@@ -77,11 +79,11 @@ def _rows(name: str, cases: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Phras
         )
 
 
-def _shortened(text: str, longest: int = 26) -> str:
+def _shortened(text: str) -> str:
     """The first few names of a list, and how many more there are."""
     words = text.split(", ")
     shown = words[:1]
-    while len(shown) < len(words) and len(", ".join([*shown, words[len(shown)]])) <= longest:
+    while len(shown) < len(words) and len(", ".join([*shown, words[len(shown)]])) <= LONGEST:
         shown.append(words[len(shown)])
     more = len(words) - len(shown)
     return printable(", ".join(shown) + (f" +{more}" if more else ""), 60)

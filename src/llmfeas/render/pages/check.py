@@ -8,7 +8,6 @@ from typing import Any
 
 from ...text import printable
 from ...units import (
-    GB,
     GIB,
     digits,
     format_bytes,
@@ -24,7 +23,7 @@ from ..words import judged
 
 WRITTEN: Mapping[str, Callable[[float], str]] = {
     "GiB": lambda value: format_bytes(value * GIB) if value >= 0 else f"-{format_bytes(-value * GIB)}",
-    "GB": lambda value: f"{digits(value * GB / GB)} GB",
+    "GB": lambda value: f"{digits(value)} GB",
     "seconds": format_duration,
     "USD": format_usd,
     "kWh": format_energy,
