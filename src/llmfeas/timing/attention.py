@@ -11,8 +11,8 @@ from .work import Work, on_slowest_stage, passed
 FUSED_BACKWARD, WRITTEN_BACKWARD = 2.5, 2.0
 """Forward passes that backward is worth: a fused kernel makes the scores again."""
 WIDE_SHARE = 0.5
-"""Of its rate in 16 bits what PyTorch's memory-efficient kernel reaches in fp32, of which its shared memory holds half as
-many numbers; flash kernels take none. On a T4 2.6 TFLOP/s, of 8.1 (data/measurements/late_tuning_2026.yaml)."""
+"""Of its rate in 16 bits what PyTorch's memory-efficient kernel reaches in fp32, of which its shared memory holds half
+as many numbers; flash kernels take none. On a T4 2.6 TFLOP/s, of 8.1 (data/measurements/late_tuning_2026.yaml)."""
 RECURRENCE_BACKWARD = 2.5
 """The same of kernels of recurrences: the states are made again, then gradients of all."""
 

@@ -122,8 +122,8 @@ def runs_wide(scenario: Scenario) -> bool:
 
 
 def multiplies_wide(scenario: Scenario) -> bool:
-    """Whether attention and head multiply that stream in fp32, since no autocast narrows it: products with a base in few
-    bits return the type of their inputs (bitsandbytes, nn/modules.py, Linear4bit).
+    """Whether attention and head multiply that stream in fp32, since no autocast narrows it: products with a base in
+    few bits return the type of their inputs (bitsandbytes, nn/modules.py, Linear4bit).
     """
     return runs_wide(scenario) and not is_mixed(scenario.precision)
 
