@@ -14,6 +14,7 @@ from ..scenario import Scenario
 from ..workload.kernels import (
     code_of,
     has_host,
+    launched_singly,
     multiplies_integers,
     packs_stacks,
     runs_fused,
@@ -57,6 +58,7 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
         # Only where tiles or masks are: what nothing sees would have the same step walked again for each backend.
         folds_tiles=TILE in (loss or traits.loss) and scenario.device.backend not in GPUS,
+        flash_in_fp32=precision == "fp32" and scenario.device.backend == "cpu" and launched_singly(scenario),
         scores_at_once=eager and scenario.device.backend == "hpu",  # its graphs fuse them, as time has it (score_bytes)
         wide_masks=any(drops.values()) and scenario.device.backend == "cpu" and runs_public_code(scenario),
         softmax_widens=precision.startswith("fp16") and _runs_softmax(scenario, eager),
