@@ -14,6 +14,7 @@ from ..scenario import Scenario
 from ..workload.kernels import (
     code_of,
     has_host,
+    launched_singly,
     multiplies_integers,
     packs_stacks,
     runs_fused,
@@ -55,8 +56,8 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         rank_experts=0 if a.experts is None else -(-a.experts.count // scenario.ep),
         **_few_bits(scenario),
         narrow_frozen=fp8 and scenario.method == "lora" and traits.narrow_frozen,
-        # Only where tiles or masks are: what nothing sees would have the same step walked again for each backend.
         folds_tiles=TILE in (loss or traits.loss) and scenario.device.backend not in GPUS,
+        flash_in_fp32=_takes_flash_in_fp32(scenario) and not eager and a.kv_heads < a.heads,
         scores_at_once=eager and scenario.device.backend == "hpu",  # its graphs fuse them, as time has it (score_bytes)
         wide_masks=any(drops.values()) and scenario.device.backend == "cpu" and runs_public_code(scenario),
         softmax_widens=precision.startswith("fp16") and _runs_softmax(scenario, eager),
@@ -66,6 +67,13 @@ def recipe_of(scenario: Scenario, traits: Implementation, layout: Layout) -> Rec
         loss=loss,
         reference=reference_of(scenario) != "none" and scenario.objective is not None and scenario.objective.beside,
     )
+
+
+def _takes_flash_in_fp32(scenario: Scenario) -> bool:
+    """Whether PyTorch's flash kernel of processors runs. As tiles and masks a recipe has it only where there are any:
+    what nothing sees would have the same step walked again for each backend.
+    """
+    return scenario.precision == "fp32" and scenario.device.backend == "cpu" and launched_singly(scenario)
 
 
 def in_kernels(scenario: Scenario, recipe: Recipe) -> Recipe | None:

@@ -36,6 +36,8 @@ class Recipe:
     drop_residual: bool = False
     folds_tiles: bool = False
     """Tiles of logits become statistics operator by operator, for want of a kernel."""
+    flash_in_fp32: bool = False
+    """The flash kernel takes fp32 too, on as few heads of keys as there are: PyTorch's on a processor."""
     scores_at_once: bool = False
     """What lies between the two products of attention that is written out is one kernel."""
     wide_masks: bool = False

@@ -107,7 +107,6 @@ def forward_of(scenario: Scenario, length: int) -> Forward:
         repeated=0.0,
         replayed=0.0,
         attention_again=0.0,
-        forwards=0.0,
         head=0.0,
         masks_windows=scenario.engine_record.serving.speed.family == "eager",
         score_bytes=0.0,  # what is written between the two products of attention is in the walk

@@ -58,8 +58,8 @@ def host_seconds(scenario: Scenario, work: Work) -> float:
     engines do more where weights are sharded, and where each weight's gradient is collected in a bucket by Python
     (DeepSpeed).
 
-    Experts that run one after the other each cost some more, whatever they compute. Where a graph records a whole step,
-    kernels wait for each other alone.
+    Experts that run one after the other each cost some more, whatever they compute; of FSDP they are no units. Where a
+    graph records a whole step, kernels wait for each other alone.
     """
     value, host = scenario.tables.efficiency.value, host_rates(scenario)
     # A step is a forward pass and a backward one of twice the work; forward passes come on top that are run again.
@@ -71,14 +71,31 @@ def host_seconds(scenario: Scenario, work: Work) -> float:
     if scenario.engine_record.training.scheme.bucket and not scenario.trains_adapters:
         factor *= value("training.host.hooks")
     singly = host.eager and launched_singly(scenario)
-    calls = host.seconds_each * work.expert_calls
+    calls = passes * host.seconds_each * work.expert_calls
     each = host.seconds_waited if singly else host.seconds_with_experts
-    inside = passes * (calls + each * work.sums.moe_layers)
+    inside = passes * each * work.sums.moe_layers
     inside += value("training.host.launch") * work.turns * work.sums.loop_launches * 3 * passes
     inside += 0.0 if singly else passes * host.seconds_per_layer * work.sums.blocks
     launches = value("training.host.launch") * launches_of(scenario) if singly else 0.0
-    unpacking = unpacking_launch_seconds(scenario, work) * work.sums.blocks
-    return factor * launches + (factor * inside + unpacking) * work.stage / scenario.pp
+    beside = unpacking_launch_seconds(scenario, work) * work.sums.blocks + unit_seconds(scenario, work)
+    beside += calls * (factor if scenario.engine_record.training.scheme.bucket else 1.0)
+    return factor * launches + (factor * inside + beside) * work.stage / scenario.pp
+
+
+UNIT_SECONDS = 1.1e-3
+"""Hooks and a gather of one unit of FSDP in a pass: 0.85 s more a micro-step of 256 units and three passes where these
+were units than where they were none (data/measurements/tuning_november_2026.yaml, fms-orca-a100); a layer's, 1.2 ms."""
+
+
+def unit_seconds(scenario: Scenario, work: Work) -> float:
+    """What the host does more in a micro-step where FSDP makes a unit of each factor of an adapter, as transformers'
+    Trainer asks of it (trainer.py of release 4, peft's fsdp_auto_wrap_policy).
+    """
+    engine = scenario.engine_record.training
+    sharded = scenario.zero >= 3 and scenario.shards > 1 and engine.trainer and not engine.scheme.bucket
+    if not sharded or scenario.transformers == "5":
+        return 0.0
+    return 2 * work.adapters.matrices * UNIT_SECONDS * (1 + work.graded + work.replayed)
 
 
 def sharpness(scenario: Scenario, work: Work) -> float:

@@ -69,8 +69,6 @@ class Work:
     """Weights whose norms adapters with magnitudes take in every pass, as if all were adapted."""
     merged: float = 0.0
     """Weights of experts on this rank that adapters are merged into anew in every pass; their gradients are made."""
-    forwards: float = 0.0
-    """Forward passes without a gradient beside the step's own; they are in `repeated`, `replayed` and the like."""
     graded: float = 1.0
     """Share of the layers that a backward pass runs through, and that checkpointing runs again."""
     adapted: float = 1.0
@@ -183,7 +181,6 @@ def _work_of(scenario: Scenario, _spread: bool) -> Work:
         repeated=graded * _repeated(scenario) + beside,
         attention_again=(graded if full or _repeats_scores(scenario) else 0.0) + beside,
         replayed=(graded if full else 0.0) + beside,
-        forwards=beside,
         graded=graded,
         divisor=float(scenario.tp * scenario.pp),
         stage=stage.layers * scenario.pp / sums.layers,

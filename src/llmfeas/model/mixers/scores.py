@@ -60,7 +60,7 @@ def _kernel(context: Context, q: Tensor, k: Tensor, v: Tensor, groups: int, head
     sizes = context.sizes
     if recorder.autocast:
         q, k, v = cast(recorder, q, 2), cast(recorder, k, 2), cast(recorder, v, 2)
-    if mask is None and q.width == 2 and q.n == v.n * groups:
+    if mask is None and (q.width == 2 or context.recipe.flash_in_fp32) and q.n == v.n * groups:
         return flash_kernel(recorder, q, k, v, sizes.bs * heads)
     if groups > 1:
         k, v = repeated(recorder, k, groups), repeated(recorder, v, groups)
