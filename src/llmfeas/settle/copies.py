@@ -8,7 +8,8 @@ from ..memory.peak import memory
 from ..scenario import Scenario
 from ..workload.serving import answer_tokens, peers, replicas
 from .formats import fits
-from .valid_layout import tensor_parallel_sizes
+from .served import instance_tp
+from .valid_layout import divisors, tensor_parallel_sizes
 
 LOADS = ("rate", "ttft", "tpot")
 """What a layout has to keep, where it was said."""
@@ -30,9 +31,14 @@ def copies_instead(
     It has no room for the requests at once, since its ranks repeat their cache: the fewest copies that have room are
     taken. Or it misses a load and its targets: the copies that keep them best. Or users were named alone, and copies
     write more to all and no answer ends later. None where it keeps what is asked, where copies miss it too, and where
-    somebody said the layout. `settled` settles the same request with a layout, if that is possible.
+    somebody said the layout; where tensors alone were divided it has no more stages than it takes. `settled` settles
+    the same request with a layout, if that is possible.
     """
-    laid_out = [] if scenario.is_training else list(_layouts(scenario, given))
+    if scenario.is_training:
+        return None
+    if "tp" in given and "pp" not in given:
+        return _fewer_stages(scenario, settled)
+    laid_out = list(_layouts(scenario, given))
     if not laid_out:
         return None
     if _repeats_cache(scenario) and not fits(scenario):
@@ -51,6 +57,19 @@ def copies_instead(
         if copied is not None and fits(copied) and keeps_up(copied):
             shares.append((share_of_targets(copied), at))
     return laid_out[min(shares)[1]] if shares else None
+
+
+def _fewer_stages(scenario: Scenario, settled: Callable[[Layout], Scenario | None]) -> Layout | None:
+    """The fewest stages that hold it where somebody divided tensors otherwise than we do: other devices hold copies."""
+    n = scenario.num_devices // scenario.cp
+    if (
+        scenario.disaggregate
+        or scenario.engine_record.serving.split != "tensors"
+        or scenario.tp == instance_tp(scenario, n)
+    ):
+        return None
+    stages = ({"pp": pp} for pp in divisors(scenario.pp, scenario.pp - 1))
+    return next((layout for layout in stages if (copied := settled(layout)) and fits(copied)), None)
 
 
 def _better(scenario: Scenario, laid_out: list[Layout], settled: Callable[[Layout], Scenario | None]) -> Layout | None:

@@ -15,7 +15,7 @@ def serving_layout(scenario: Scenario, draft: Draft, split: str) -> Scenario:
     n = gcd(*scenario.pools) // scenario.cp
     if n <= 1 or split == "copies" or (draft.was_given("tp") and draft.was_given("pp")):
         return scenario
-    tp = _instance_tp(scenario, n) if split == "tensors" else 1
+    tp = instance_tp(scenario, n) if split == "tensors" else 1
     pp = _stages(scenario, n // tp)
     if draft.was_given("tp") and scenario.tp != tp:
         tp, pp = scenario.tp, 1 if n % scenario.tp else _stages(scenario, n // scenario.tp)
@@ -26,7 +26,7 @@ def serving_layout(scenario: Scenario, draft: Draft, split: str) -> Scenario:
     return replace(scenario, tp=tp, pp=pp)
 
 
-def _instance_tp(scenario: Scenario, n: int) -> int:
+def instance_tp(scenario: Scenario, n: int) -> int:
     """The most devices of a node that divide the tensors, and `n`."""
     sizes = tensor_parallel_sizes(scenario.model.architecture, n)
     return max(size for size in sizes if n % size == 0 and (size <= scenario.devices_per_node or size == 1))
