@@ -114,10 +114,11 @@ def _unpack_rate(efficiency: Efficiency, device: Device, path: Path) -> float:
     return device.integer_op_per_s * efficiency.value("decode.unpack")
 
 
-def _work_share(efficiency: Efficiency, device: Device, path: Path) -> float:
-    """Share of the matrix peak with many sequences."""
+def _work_share(efficiency: Efficiency, device: Device, path: Path, quant: str) -> float:
+    """Share of the matrix peak with many sequences; kernels that unpack come no nearer to a low ceiling."""
     name = efficiency.first(f"decode.compute.{path.backend}", "decode.compute")
-    return served_share(efficiency, device, name) if path.family == "server" else efficiency.value(name)
+    near = path.family == "server" and not is_packed(quant)
+    return served_share(efficiency, device, name) if near else efficiency.value(name)
 
 
 @lru_cache(maxsize=4096)
@@ -148,7 +149,7 @@ def decode_rates(
         unpack=_unpack_rate(efficiency, device, path),
         expand=_expand_rate(efficiency, device, quant, read) if path.family == "eager" else 0.0,
         ahead=path.family == "eager",
-        work=(narrow or product_flop_per_s(device, precision)) * _work_share(efficiency, device, path),
+        work=(narrow or product_flop_per_s(device, precision)) * _work_share(efficiency, device, path, quant),
         layer_seconds=layer,
         moe_factor=value(efficiency.first(*tuned, f"{experts}.{quant}", experts, "decode.fixed_moe")),
         latent_factor=value(efficiency.first(f"decode.fixed_latent.{path.family}", "decode.fixed_latent")),
