@@ -145,7 +145,7 @@ DECODE: Mapping[str, Centre] = {
     "decode.fixed_recurrent": (1.4, 0.3),
     "decode.fixed_recurrent.mlx": (1.4, 0.5),
     "decode.eager_host.edge": (3.0, 0.4),
-    "decode.rows.server.hopper": (48.0, 0.3),
+    "decode.rows.server.hopper": (64.0, 0.3),
     "decode.fixed.eager": (6e-4, 0.4),
     "decode.sequence.server": (2e-5, 0.7),
 }

@@ -44,6 +44,16 @@ def test_of_several_numbers_of_copies_the_one_that_keeps_a_target_best_is_taken(
     assert asked(tpot=0.015).tp == min(shares, key=lambda tp: shares[tp])
 
 
+def test_tensors_that_somebody_divided_have_no_more_stages_than_it_takes() -> None:
+    """`--tensor-parallel-size 4` is one instance on four devices, not one on all eight."""
+    eight = {"device": "8xh100-sxm", "tp": 4}
+    assert asked(**eight).pp == 1 and asked(**eight, pp=2).pp == 2
+    large = {"model": "llama-3.3-70b", "quant": "none", "device": "8xrtx-4090", "tp": 2}
+    assert asked(**large).pp == 4, "which two of these cards do not hold"
+    over = {"device": "16xh100-sxm"}
+    assert asked(**over).pp == asked(**over, tp=asked(**over).tp).pp, "what is chosen may be said"
+
+
 def test_what_was_said_of_the_layout_stays() -> None:
     assert asked(tpot=0.015, tp=4).tp == 4
     assert asked(tpot=0.015, pp=2).pp == 2

@@ -187,7 +187,7 @@ def test_prompts_of_a_service_wait_for_offloaded_weights_too() -> None:
     asked = {"concurrency": 32, "prompt": 4096, "context": 4608}
     seconds = 32 * 512 / served_load(streamed(**asked, output=512)).output_tokens_per_second.expected
     crossings = inference_time(streamed(**asked)).decode_parts["offload"] * (512 + 32 * 4096 / 2048)
-    assert seconds > crossings
+    assert seconds > 0.99 * crossings, "a pass that reads prompts carries tokens of those who decode"
 
 
 def test_offloaded_experts_cross_as_far_as_a_batch_touches_them() -> None:

@@ -11,7 +11,7 @@ from ..record import dataclass
 from ..units import GB
 from .links import device_links
 from .paths import Path, inference_path
-from .rates import dot_products_per_s, product_flop_per_s, served_flop_per_s
+from .rates import dot_products_per_s, product_flop_per_s, served_flop_per_s, served_share
 
 SLOW_LINK_BYTES_PER_S = 64e9
 PACKED = ("awq", "gptq")
@@ -114,6 +114,13 @@ def _unpack_rate(efficiency: Efficiency, device: Device, path: Path) -> float:
     return device.integer_op_per_s * efficiency.value("decode.unpack")
 
 
+def _work_share(efficiency: Efficiency, device: Device, path: Path, quant: str) -> float:
+    """Share of the matrix peak with many sequences; kernels that unpack come no nearer to a low ceiling."""
+    name = efficiency.first(f"decode.compute.{path.backend}", "decode.compute")
+    near = path.family == "server" and not is_packed(quant)
+    return served_share(efficiency, device, name) if near else efficiency.value(name)
+
+
 @lru_cache(maxsize=4096)
 def decode_rates(
     efficiency: Efficiency, device: Device, speed: ServingSpeed, precision: str, quant: str, fused: bool
@@ -133,7 +140,6 @@ def decode_rates(
     fast = links.fast and max((link.gb_per_s or 0.0) * GB for link in device.links) > SLOW_LINK_BYTES_PER_S
     link = "decode.link.nvlink" if fast else "decode.link.pcie"
     narrow = served_flop_per_s(device, quant)
-    peak = narrow or product_flop_per_s(device, precision)
     tuned = (f"{experts}.{device.generation}",) if narrow or quant == "none" else ()
     parameters = efficiency.parameters
     return DecodeRates(
@@ -143,7 +149,7 @@ def decode_rates(
         unpack=_unpack_rate(efficiency, device, path),
         expand=_expand_rate(efficiency, device, quant, read) if path.family == "eager" else 0.0,
         ahead=path.family == "eager",
-        work=peak * value(efficiency.first(f"decode.compute.{path.backend}", "decode.compute")),
+        work=(narrow or product_flop_per_s(device, precision)) * _work_share(efficiency, device, path, quant),
         layer_seconds=layer,
         moe_factor=value(efficiency.first(*tuned, f"{experts}.{quant}", experts, "decode.fixed_moe")),
         latent_factor=value(efficiency.first(f"decode.fixed_latent.{path.family}", "decode.fixed_latent")),

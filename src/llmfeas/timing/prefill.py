@@ -24,7 +24,7 @@ from ..workload.serving import graphed_tokens, peers, widest_pass_tokens
 from .decode import sum_seconds, summed
 from .host import head_bytes, parts_with_shares, sent_seconds, streamed_seconds, weights_read_bytes
 from .paths import EAGER, Path, inference_path
-from .rates import product_flop_per_s, served_flop_per_s
+from .rates import product_flop_per_s, served_flop_per_s, served_share
 from .spread import rank_weights_bytes
 
 BATCH_TOKENS = 512
@@ -100,13 +100,13 @@ def _matrix_rate(efficiency: Efficiency, device: Device, path: Path, precision: 
     kernels = efficiency.factor(f"prefill.server.{device.generation}")
     if path.family in ("server", "compiled") and (narrow := served_flop_per_s(device, quant)):
         shared = efficiency.factor(f"prefill.server.{quant}") * kernels
-        return narrow * value("prefill.server") * shared, "prefill.server"
+        return narrow * served_share(efficiency, device, "prefill.server") * shared, "prefill.server"
     if path.family == "compiled":
         tensor = device.tflop_per_s.fp16_matrix if half == device.peak16_flop_per_s else None
         return (tensor * TERA if tensor else half) * value("prefill.compiled"), "prefill.compiled"
     if path.family == "server":
         unpacked = 1.0 if quant == "none" else efficiency.factor("prefill.server_packed")
-        return half * value("prefill.server") * unpacked * kernels, "prefill.server"
+        return half * served_share(efficiency, device, "prefill.server") * unpacked * kernels, "prefill.server"
     if path.family in EAGER:
         return half * value("training.matrix"), "training.matrix"
     if path.backend == "cuda" or (path.backend == "vulkan" and device.backend == "cuda"):

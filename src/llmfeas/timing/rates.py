@@ -31,6 +31,12 @@ def product_flop_per_s(device: Device, precision: str) -> float:
     return device.train_flop_per_s(precision) if precision in FULL_PRECISION else device.peak16_flop_per_s
 
 
+def served_share(efficiency: Efficiency, device: Device, name: str) -> float:
+    """Share of the peak that products of a server reach by a parameter, more below a low ceiling."""
+    share = efficiency.value(name) * (efficiency.value("training.geforce") if device.has_low_ceiling else 1.0)
+    return min(share, BEST_SHARE)
+
+
 SERVED_PRODUCTS: Mapping[str, str] = {"fp8": "fp8-mixed", "nvfp4": "nvfp4-mixed", "mxfp4": "nvfp4-mixed"}
 """Formats whose weights servers multiply as they are, and the precision of those products."""
 ACTIVATED_IN_4_BITS = ("rocm",)
