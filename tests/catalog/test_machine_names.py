@@ -48,7 +48,7 @@ ROWS = tuple(rows())
 
 
 def test_the_table_is_whole() -> None:
-    assert len(ROWS) == 716
+    assert len(ROWS) == 736
     assert len({row.typed for row in ROWS}) > 480
 
 

@@ -57,6 +57,21 @@ def test_what_a_name_was_taken_for_is_said_with_its_format() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("qwen:7b", "qwen1.5-7b"),
+        ("cogito:8b-v1-preview-llama-q8_0", "cogito-v1-8b"),
+        ("deepseek-v2", "deepseek-v2-lite"),
+        ("granite3-dense", "granite-3.0-2b"),
+        ("wizard-math:70b", "llama-2-70b"),
+    ],
+)
+def test_what_ollama_pulls_means_what_the_same_tag_means(name: str, model: str) -> None:
+    assert find_model(name, catalog(), pulled=True).record.id == model
+    assert find_model(name if ":" in name else f"{name}:latest", catalog()).record.id == model
+
+
+@pytest.mark.parametrize(
     ("name", "needed", "quant"),
     [
         ("gemma 4", ("gemma", "4"), ""),

@@ -244,6 +244,7 @@ def test_other_files_are_given_as_plain_data(tmp_path: Path) -> None:
 WINDOWED = {
     *("mistral-7b", "openchat-3.5", "zephyr-7b", "hermes-2-pro-mistral-7b", "openhermes-2.5-mistral-7b", "idefics2-8b"),
     *("e5-mistral-7b", "sfr-embedding-mistral", "sfr-embedding-2-r", "gritlm-7b", "bge-en-icl"),
+    "openai-privacy-filter",
     *(
         "phi-3-mini",
         "phi-mini-moe",

@@ -187,7 +187,8 @@ def held_apart(asked: TypedName, name: TypedName, families: frozenset[Words], kn
     told = dated or (bool(name.sizes) and behind == len(inner))
     if _is_bare(inner) and (not told or len(inner) < _TELLING):
         return False
-    if not name.sizes and (asked.sizes or (DISTILLED in mine and DISTILLED not in inner)):
+    taught = mine[: len(inner)] == inner and mine[behind : behind + 1] != (DISTILLED,)  # next comes who taught it
+    if not name.sizes and (asked.sizes or (DISTILLED in mine and DISTILLED not in inner and not taught)):
         return False
     if not name.sizes and known.intersection(mine[: behind - len(inner)]):
         return False

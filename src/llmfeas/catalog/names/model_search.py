@@ -114,22 +114,23 @@ def _sought(text: str, asked: TypedName, exact: str | None, known: ModelIndex) -
 
     if exact and not asked.format and not asked.tagged:
         return exact, ()
-    published = known.repositories.get(repository(text)) if "/" in text and not asked.tagged else None
+    of_hub = "/" in text.removeprefix(LIBRARY)
+    published = known.repositories.get(repository(text)) if of_hub and not asked.tagged else None
     if published is not None:
         return published, ()
     # `3-3-70b` is a version first, and `p` or a region only where the name as it stands means nothing
     for spelled in dict.fromkeys(
         (
             *(dotted(hyphenated(text)), text, with_points(text), *spellings(text), unabbreviated(text)),
-            *((known.without_owner(text),) if "/" in text else ()),
+            *((known.without_owner(text),) if of_hub else ()),
         )
     ):
         key, ids = chosen(known, typed(spelled))
-        if key and "/" in text and (lacks_family(key, asked) or adds_version(known, key, asked)):
+        if key and of_hub and (lacks_family(key, asked) or adds_version(known, key, asked)):
             return None, ()
         if key or ids:
             return key, ids
-    typed_by_hand = "/" not in text and not _without_answer(text)  # a repository's name is copied
+    typed_by_hand = not of_hub and not _without_answer(text)  # a repository's name is copied
     words = mended((*asked.needed, *asked.optional), known.vocabulary) if typed_by_hand else ()
     key, ids = chosen(known, typed(" ".join(words))) if words else (None, ())
     return key, ids if key else ()

@@ -133,6 +133,7 @@ _ABBREVIATED: Final = (
     (re.compile(r"(?<![a-z0-9])mn(?=-)"), "mistral-nemo"),
     (re.compile(r"(?<![a-z0-9])ms(3\.[12])(?=-)"), r"mistral-small-\1"),
     (re.compile(r"(?<![a-z0-9])q(2\.5|3(?:\.\d)?)(?=-\d)"), r"qwen\1"),
+    (re.compile(r"(?<![a-z0-9])qw(?!en)[a-z]+-?(?=3\.\d)"), "qwen"),  # blends: Qwopus, Qwythos, Qwable
     (re.compile(r"(?<![a-z0-9])(?<!mistral-)(?:nemo[-_]12b|12b[-_]nemo)(?![a-z0-9])"), "mistral-nemo-12b"),
 )
 """What those who merge models call the ones that they start from."""

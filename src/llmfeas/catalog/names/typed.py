@@ -29,7 +29,8 @@ _FILLERS: Final = """a an the my of with w and or for only just gpu gpus card ca
     graphiques mémoire hp sli sized standard processor processors apu igpu soc chip notebook ml free tier spaces space
     inference endpoint endpoints nvlink nvlinked ddr4 ddr5 ecc lenovo asus acer msi dell gigabyte evga zotac samsung
     air mini studio gmktec beelink minisforum nuc series nvgpu serverless pod secure community asrock maxsun sparkle
-    no without sapphire powercolor xfx pny palit inno3d galax gunnir onix gddr6 gddr6x gddr7"""
+    no without wk turin genoa bergamo milan rome naples sapphire powercolor xfx pny palit inno3d galax gunnir
+    onix gddr6 gddr6x gddr7"""
 FILLERS: Final = frozenset(_FILLERS.split())
 """Words that say nothing about which device it is; they are passed over where the name is not found with them."""
 SIZE_WORDS: Final = ("g", "gb", "gib")
@@ -60,8 +61,16 @@ _HOST_TYPE: Final = re.compile(
     r"\bn1-(?:standard|highmem|highcpu|ultramem)-\d{1,3}\b(?:\s*(?:with|and|[+,]))?", re.IGNORECASE
 )
 """Google's machines that cards are attached to."""
-_DRIVER: Final = re.compile(r"\b\d{1,3}-core(?:s|\s+processor)\b|\b\d{1,2}(?:st|nd|rd|th) gen\b", re.IGNORECASE)
-"""What drivers write around a processor: `AMD EPYC 7763 64-Core Processor`, `13th Gen Intel(R) Core(TM) i9-13900K`."""
+_DRIVER: Final = re.compile(
+    r"\b(?:\d{1,3}|[a-z]+)-core(?:s|\s+processor)\b|\b\d{1,2}(?:st|nd|rd|th) gen\b|\(tm\)|\bmodel [ab] rev \d\.\d\b"
+    r"|\((?:znver\d|bdver\d|[a-z]+(?:lake|well|bridge|rapids|mere|forest)(?:-\w+)?)\)",
+    re.IGNORECASE,
+)
+"""What drivers write around a processor: `AMD EPYC 7763 64-Core Processor`, `13th Gen Intel(R) Core(TM) i9-13900K`,
+`Raspberry Pi 5 Model B Rev 1.0`, and compilers call it behind: `(znver4)`.
+"""
+_APPLE: Final = re.compile(r"(?<=\s)\d{1,2}P\+\d{1,2}E(?:\+(\d{1,3})GPU)?(?![\w+])", re.IGNORECASE)
+"""Cores of a Mac as llama.cpp's llamafile writes them: `Apple M4 Max 12P+4E+40GPU`."""
 _MAX_Q: Final = re.compile(r"\bwith max-q design\b", re.IGNORECASE)
 _NO_GRAPHICS: Final = re.compile(r"\b(i[3579]-\d{4,5}k?)f\b", re.IGNORECASE)
 """The letter of Intel's processors without graphics, which are the same but for that."""
@@ -71,7 +80,8 @@ INCHED: Final = frozenset(("macbook", "imac", "laptop", "notebook"))
 """Words with which a number in front may be the inches of a screen."""
 SPACED: Final = re.compile(r"[\s,;:()/_]+")
 _AROUND: Final = re.compile(
-    r"\bvf$|^nvidia-smi:\s*|(?<=\bxeon) 6(?= \d{4}[ep])|\s+(?:with nvlink|turbo)$", re.IGNORECASE
+    r"\bvf$|^nvidia-smi:\s*|(?<=\bxeon) 6(?= \d{4}[ep])|\s+(?:with nvlink|(?<=\dx)nvlink|(?<=x\d )nvlink|turbo)$",
+    re.IGNORECASE,
 )
 """What stands around a name and is none: a virtual function of a card, what people copy with it, a series twice."""
 _PLURAL: Final = re.compile(r"([0-9])s")
@@ -93,7 +103,8 @@ class Reading:
 def readings(text: str) -> Iterator[Reading]:
     """Yield what the text may say: as it stands, and with a count that it seems to begin or to end with."""
     text = _AROUND.sub(" ", text).strip()
-    text = _MAX_Q.sub("max-q", _DRIVER.sub(" ", _HOST_TYPE.sub(" ", _COLON.sub(r" x\1", text))))
+    text = _APPLE.sub(lambda cores: f"{cores[1]} core" if cores[1] else "", _COLON.sub(r" x\1", text))
+    text = _MAX_Q.sub("max-q", _DRIVER.sub(" ", _HOST_TYPE.sub(" ", text))).strip()
     yield from _sized(text, None)
     worded, front, behind = _WORDED.fullmatch(text), _FRONT.fullmatch(text), _BEHIND.fullmatch(text)
     behind = behind or _BEHIND_X.fullmatch(text)
@@ -169,9 +180,14 @@ _SPELLED: Final = tuple(
         r"(?P<device>[a-z0-9]+)-(?P<memory>\d+)gb(?P<form>-sxm|-pcie)?(?:-ib)?\.(?P<count>\d{1,2})x",
         r"(?P<device>[a-z]+\d+[a-z]*(?:-sxm)?)-(?P<count>\d{1,2})-(?P<memory>\d+)g",
         r"(?P<device>tpu-v5litepod|v5litepod)-(?P<slice>\d+)",
+        r"gpu_(?P<count>\d{1,2})x_(?P<device>[a-z]+\d+[a-z]*)(?:_(?P<memory>\d+)gb)?(?P<form>_sxm|_pcie)?\d?",
+        r"gd-(?P<count>\d{1,2})x(?P<device>[a-z]+\d+[a-z]*?)(?:ib)?-i\d+",
+        r"(?P<device>gb\d00)[\s-]nvl(?P<count>\d{1,3})",
     )
 )
-"""Nebius, DigitalOcean, Verda, Hyperstack, Crusoe, Scaleway, and SkyPilot's name of Google's slices."""
+"""Nebius, DigitalOcean, Verda, Hyperstack, Crusoe, Scaleway, SkyPilot's name of Google's slices, Lambda,
+CoreWeave and NVIDIA.
+"""
 
 
 def rented(text: str) -> tuple[str, int | None] | None:

@@ -105,16 +105,6 @@ def turning(config: Config, parts: Parts, *, gated: bool = False) -> Parts:
     return {"side": SideWeights(vectors=vectors), "masked": predicts(config), **dropout_of(config)}
 
 
-@reader
-def looking_back(config: Config, parts: Parts) -> Parts:
-    """Read EuroBERT: a decoder's layers that see both sides, with a product before what classifies."""
-    kind, hidden = class_of(config), parts["hidden"]
-    head = 0 if config.fields.get("tie_word_embeddings") is True else hidden * parts["vocab"]
-    labels = labels_of(config) * (hidden + 1)
-    behind = {"Model": 0, "MaskedLM": head, "SequenceClassification": square(hidden) + labels}.get(kind, labels)
-    return {"side": SideWeights(vectors=behind) if behind else None}
-
-
 def modern_windows(config: Config, parts: Parts, size: int) -> Parts:
     """Read which layers of a ModernBERT see everything: those that are listed, or every n-th from the first on."""
     layers: int = parts["layers"]

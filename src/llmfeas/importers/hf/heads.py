@@ -9,6 +9,7 @@ from ...catalog.parts import AltUp, Experts, HeadShape, PerLayerEmbedding, SideW
 from ...record import replace
 from ..config_file import Config
 from . import parts as read
+from .encoder import class_of, labels_of, square
 from .parts import Parts, reader
 
 
@@ -366,3 +367,22 @@ def _divisible(value: float, grain: int) -> int:
     """Nearest multiple, raised where it would lose a tenth (OpenELM's `make_divisible`)."""
     near = max(grain, int(value + grain / 2) // grain * grain)
     return near + grain if near < 0.9 * value else near
+
+
+@reader
+def looking_back(config: Config, parts: Parts, *, around: bool = False) -> Parts:
+    """Read EuroBERT: a decoder's layers that see both sides, with a product before what classifies.
+
+    `around`: some see so many tokens on each side; two narrow products stand before what predicts, none before what
+    classifies.
+    """
+    kind, hidden = class_of(config), parts["hidden"]
+    found = read.windows(config, parts) if around else {}
+    if "window" in found:
+        found["window"] = replace(found["window"], size=2 * found["window"].size)
+    head = 0 if config.fields.get("tie_word_embeddings") is True else hidden * parts["vocab"]
+    head += 2 * hidden * (config.optional_count("prediction_head_size") or 0)
+    labels = labels_of(config) * (hidden + 1)
+    classified = labels if around else square(hidden) + labels
+    behind = {"Model": 0, "MaskedLM": head, "SequenceClassification": classified}.get(kind, labels)
+    return {**found, "side": SideWeights(vectors=behind) if behind else None}
