@@ -192,13 +192,9 @@ def resolution(request: Mapping[str, object], catalog: Catalog) -> Resolution:
 
 
 def as_said(request: Mapping[str, object], catalog: Catalog) -> Scenario:
-    """The scenario of a request without a look at whether it would be chosen as it is said: enough to tell what fits.
-
-    Raises:
-        UsageError, DataError: as `resolution`.
-    """
+    """The scenario of a request in any layout that fits, if one does: enough to tell that. Raises as `resolution`."""
     given, recorded = parsed(request, catalog.tables.quantization), recorded_origins(request)
-    return _of_batch(given, recorded, _known(given, recorded, catalog)).scenario
+    return _of_batch(given, recorded, _known(given, recorded, catalog), by_speed=False).scenario
 
 
 def _as_chosen(
@@ -244,11 +240,13 @@ def _in_copies(
     return replace(copied, scenario=copied.scenario.with_batch({}, dict.fromkeys(layout, "derived")))
 
 
-def _of_batch(given: Mapping[str, Any], recorded: Mapping[str, Origin], known: Resolution) -> Resolution:
+def _of_batch(
+    given: Mapping[str, Any], recorded: Mapping[str, Origin], known: Resolution, *, by_speed: bool = True
+) -> Resolution:
     """What depends on the batch: the layout, formats and layers for it, and the batch itself."""
     scenario, work = known.scenario, 1
     if known.open_draft is not None and scenario.is_training:
-        scenario, work = _for_batch(known, given.get("micro_batch", 0), given.get("global_batch", 0))
+        scenario, work = _for_batch(known, given.get("micro_batch", 0), given.get("global_batch", 0), by_speed)
     elif known.open_draft is not None:
         scenario = _for_requests(known, _together(given, scenario)[0])
     draft = Draft(given, recorded)
@@ -367,14 +365,14 @@ def _settle_serving(draft: Draft, model: Model, backend: Backend, engine: Engine
 
 
 @lru_cache(maxsize=MAX_QUESTIONS)
-def _for_batch(known: Resolution, micro_batch: int, batch: int) -> tuple[Scenario, int]:
+def _for_batch(known: Resolution, micro_batch: int, batch: int, by_speed: bool) -> tuple[Scenario, int]:
     """Spread a training over its devices for a micro-batch and a global batch (0: not given); layouts weighed for it.
 
     Raises:
         UsageError: no layout is possible as asked.
     """
     assert known.open_draft is not None
-    settled, work = weighed_layout(known.scenario, known.open_draft, micro_batch, batch)
+    settled, work = weighed_layout(known.scenario, known.open_draft, micro_batch, batch, by_speed)
     probe = known.scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
     return _laid_out(replace(probe, **settled), known.open_draft), work
 

@@ -52,6 +52,8 @@ def may_choose(
     for laid_out in (found for each in run for found in layout.layouts(each, draft, rest.get("global_batch", 0))):
         for each in variants(laid_out, draft):
             if all(getattr(each, name) == value for name, value in wanted.items() if name not in BATCHES):
+                if wanted.get("micro_batch", 1) > lengths.largest_batch(each, rest.get("global_batch", 0)):
+                    continue  # spares looking for what fits
                 batches = _batches(each, rest, recorded)
                 if all(batches.get(name) == wanted[name] for name in BATCHES if name in wanted):
                     return True

@@ -28,20 +28,24 @@ _layouts: dict[tuple[object, ...], tuple[dict[str, Any], int]] = {}
 """Layouts chosen so far, with the work of weighing them: jobs that differ in their price alone share one."""
 
 
-def weighed_layout(scenario: Scenario, draft: Draft, micro_batch: int, batch: int) -> tuple[dict[str, Any], int]:
-    """The settings of the layout for a micro-batch and a global batch (0: not given), and the work of choosing it."""
+def weighed_layout(
+    scenario: Scenario, draft: Draft, micro_batch: int, batch: int, by_speed: bool
+) -> tuple[dict[str, Any], int]:
+    """The settings of the layout for a micro-batch and a global batch (0: not given), and the work of choosing it; not
+    `by_speed`: any of those that fit.
+    """
     given = tuple(draft.was_given(name) for name in LAYOUT)
     # the host's memory tells how fast its processor reads what lies there
     host = scenario.host_memory_bytes if scenario.offload != "none" or scenario.loss is not None else 0.0
     fields = dict(vars(scenario))  # whole: another thread may be adding what it found of the scenario
     seen = (value for name, value in fields.items() if name not in UNWEIGHED)
-    key = micro_batch, batch, given, host, *seen
+    key = by_speed, micro_batch, batch, given, host, *seen
     found = _layouts.get(key)
     if found is None:
         if len(_layouts) >= MAX_LAYOUTS:
             _layouts.clear()
         probe = scenario.with_batch({"micro_batch": micro_batch or 1, "global_batch": lengths.MANY}, {})
-        chosen, work = _weighed(probe, draft, micro_batch, batch)
+        chosen, work = _weighed(probe, draft, micro_batch, batch, by_speed)
         found = _layouts[key] = {name: getattr(chosen, name) for name in LAYOUT}, work
     return found
 
@@ -71,7 +75,7 @@ def reached_at_most(candidate: Scenario, micro_batch: int, batch: int) -> float:
     return reached(candidate, most, lengths.MANY if batch else steps * most * candidate.dp)
 
 
-def _weighed(probe: Scenario, draft: Draft, micro_batch: int, batch: int) -> tuple[Scenario, int]:
+def _weighed(probe: Scenario, draft: Draft, micro_batch: int, batch: int, by_speed: bool) -> tuple[Scenario, int]:
     """Choose the layout of a training, and say how many were weighed for it."""
     work = 1
 
@@ -83,9 +87,13 @@ def _weighed(probe: Scenario, draft: Draft, micro_batch: int, batch: int) -> tup
     def tokens_per_second(candidate: Scenario) -> float:
         nonlocal work
         work += 1
+        if not by_speed:
+            return 1.0
         return reached(candidate, micro_batch or lengths.fitting_batch(candidate, batch), batch)
 
     def usual(candidate: Scenario) -> float:
+        if not by_speed:
+            return 0.0  # below what any reaches: the first that fits ends the search
         micro = micro_batch or lengths.roomiest_batch(candidate, batch)
         return layout_tokens_per_second(candidate.with_batch({"micro_batch": micro, "global_batch": lengths.MANY}, {}))
 
