@@ -143,7 +143,7 @@ OPTIONS: tuple[Option, ...] = (
            "required", kind="text", short="-d", required=True),
     Option("num_devices", QUESTION, "How many devices.", "1", short="-n", maximum=10**7),
     Option("task", QUESTION, "What to do with the model.",
-           "pretrain", kind="text", short="-t", choices=TASKS,
+           "pretrain; estimate begins with all uses", kind="text", short="-t", choices=TASKS,
            synonyms={"train": "pretrain", "pre-train": "pretrain", "pretraining": "pretrain",
                      "pre-training": "pretrain", "sft": "finetune", "full": "finetune", "fine-tune": "finetune",
                      "finetuning": "finetune", "fine-tuning": "finetune", "rm": "reward", "embedding": "embed",

@@ -32,6 +32,8 @@ ASK = ("estimate", "-m", "gpt2", "-d", "rtx-4090")
         (["estimate", "--bad"], "there is no option --bad. See 'llmfeas estimate --help'."),
         (["estimate", "--modle", "x"], "Did you mean --model"),
         (["--bogus"], "there is no option --bogus."),
+        (["-m", "gpt2", "-d", "t4"], "Write it behind a command: llmfeas estimate ... -m."),
+        (["solve", "-d", "t4"], "Write it behind a command: llmfeas solve COMMAND ... -d."),
         ([*ASK, "--batch-size", "4"], "Here it is --micro-batch in training, --concurrency in inference."),
         ([*ASK, "--nnodes", "4"], "Here it is --num-devices"),
         ([*ASK, "-ot", "exps=CPU"], "there is no option -ot. Here it is --n-cpu-moe."),

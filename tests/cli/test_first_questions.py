@@ -62,7 +62,12 @@ QUESTIONS: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("estimate -m gpt2 -d rtx-4090 --tokens 10", 0, ("--tokens 10 is less than one step of 524 k tokens",)),
     ("estimate -m gpt2 -d rtx-4090 --tokens 10B", 0, ("not less than one step",)),
     # a question about users says its task by itself; its speeds are those under load, or say that they are not
-    ("solve max-users -m llama-3.1-8b -d h100-sxm --prompt 500", 0, ("not --prompt is not about",)),
+    ("solve max-users -m llama-3.1-8b -d h100-sxm --prompt 500", 0, ("not is about that",)),
+    (
+        "estimate -m llama-3-8b -d h100-sxm -t inference --prompt 1000 --output 300 --rate 60 --ttft 300ms",
+        0,
+        ("✗ requests pile up", "not ✗ infeasible"),
+    ),
     (
         "estimate -m llama-3.1-8b -d h100-sxm -t inference --users 500 --prompt 500 --output 200",
         0,

@@ -175,6 +175,8 @@ def test_a_file_that_cannot_be_read(run: Run, path: str) -> None:
 
 def test_an_empty_file_has_no_answers(sweep: Callable[..., Outcome]) -> None:
     assert sweep("") == Outcome(0, "", "")
+    checked = sweep("", "--check")
+    assert checked.code == 3 and "nothing was checked" in checked.err
 
 
 def test_output_to_a_file(sweep: Callable[..., Outcome], tmp_path: Path) -> None:

@@ -567,8 +567,9 @@ def test_recipes_with_which_fewer_devices_train_all_weights_stand_beside() -> No
         assert solved("min-devices", {**asked, **way.changes}, catalog()).answer["num_devices"] == way.answer
 
 
-def test_recipes_with_which_a_larger_model_trains_all_its_weights_stand_beside() -> None:
-    found = solved("max-model", {"device": "rtx-3060", "task": "finetune"}, catalog())
+@pytest.mark.parametrize("task", ["finetune", "qlora"])
+def test_recipes_with_which_a_larger_model_trains_stand_beside(task: str) -> None:
+    found = solved("max-model", {"device": "rtx-3060", "task": task}, catalog())
     sizes = [float(str(found.answer["parameters"])), *(way.answer for way in found.ways)]
     assert len(sizes) > 1 and sizes == sorted(sizes)
 

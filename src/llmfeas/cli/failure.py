@@ -9,12 +9,13 @@ import signal
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from click import Choice, Context, IntRange
+from click import Choice, Context, Group, IntRange
 from click.exceptions import BadOptionUsage, BadParameter, ClickException, MissingParameter, NoSuchOption
 from click.exceptions import UsageError as ClickUsageError
 
 from ..elsewhere import is_no_matter, ours
 from ..errors import CheckFailedError, LlmfeasError, UsageError, as_bug, did_you_mean, of_system, unwritable
+from ..options import OPTIONS
 from ..text import printable
 from . import output, terminal
 from .ending import code_and_message
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ..feasibility.result import Verdict
 
 INTERRUPTED = 130
+SETTINGS = frozenset(flag for row in OPTIONS for flag in (row.short, *row.flags))
+"""Options of every command that asks about a model."""
 
 
 def report_error(error: BaseException, arguments: Sequence[str]) -> int:
@@ -147,8 +150,10 @@ def _unknown_option(error: NoSuchOption, see: str) -> UsageError:
         return UsageError("unknown-option", message, f"Here it is {said.text}. {see}", said.flags)
     if is_no_matter(error.option_name):
         return UsageError("unknown-option", message, "It changes neither memory nor time: leave it out.")
-    if error.option_name == "--json" and error.ctx is not None and error.ctx.parent is None:
-        return UsageError("unknown-option", message, "Write it behind the command: llmfeas estimate ... --json")
+    if error.ctx and isinstance(error.ctx.command, Group) and error.option_name in ("--json", *SETTINGS):
+        path = f"{error.ctx.command_path} COMMAND" if error.ctx.parent else "llmfeas estimate"
+        hint = f"Write it behind a command: {path} ... {error.option_name}. {see}"
+        return UsageError("unknown-option", message, hint)
     near = _near(error.option_name, known)
     meant = f"Did you mean {' or '.join(near)}? " if near else ""
     return UsageError("unknown-option", message, meant + see, near)

@@ -160,13 +160,16 @@ def _of_row(row: Option) -> list[click.Parameter]:
     flags = [*([row.short] if row.short else []), *row.flags]
     default = "" if row.required else f"  [{row.default}]"
     single: dict[str, Any] = {"multiple": True, "callback": _only_one} if row.required else {}
+    metavar = row.metavar or _metavar(row)
+    listed = row.choices and "|" not in metavar
+    one_of = f" {'Such as' if row.extensible else 'One of'} {', '.join(row.choices)}." if listed else ""
     main = Grouped(
         [row.name, *flags],
         group=row.group,
         everyday=row.everyday,
         **single,
-        help=row.help + default,
-        metavar=row.metavar or _metavar(row),
+        help=row.help + one_of + default,
+        metavar=metavar,
         shell_complete=_completion(row),
     )
     switches = [_switch(row, name) for name in row.switches]

@@ -127,8 +127,9 @@ def verdict_words(verdict: Mapping[str, Any]) -> Phrase:
             "memory": {"exceeds": "does not fit"},
             "time": {"over_deadline": "misses the deadline", "impractical": "would take years"},
             "budget": {"over_budget": "over budget"},
+            "load": {"missed": "misses its targets", "overloaded": "requests pile up"},
         }
-        words = ", ".join(names[verdict[key]] for key, names in causes.items() if verdict[key] in names)
+        words = ", ".join(names[verdict[key]] for key, names in causes.items() if verdict.get(key) in names)
     else:
         words = {"feasible": "feasible", "tight": "tight", "unsupported": "not supported"}.get(verdict["status"], "")
     return judged(verdict["status"], glued(words or verdict["status"]))

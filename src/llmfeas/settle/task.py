@@ -48,7 +48,7 @@ def implied_task(given: Mapping[str, Any], asked: Iterable[str], catalog: Catalo
         return None
     why = next(name for name in names if "pretrain" not in tasks_of(name, given.get(name), catalog))
     what = f"--engine {given[why]}" if why == "engine" else flag_of(why)
-    return task, Note("task-implied", f"{what} is not about pre-training: --task {task} was taken")
+    return task, Note("task-implied", f"--task {task} was taken: {what} is about that")
 
 
 DECIDED_BY_VALUE = ("engine", "quant", "loss")

@@ -194,6 +194,8 @@ def test_a_batch_that_followed_from_the_layout_follows_the_new_one() -> None:
 def test_what_does_not_work_is_launched_with_a_warning() -> None:
     found = ready("accelerate", model="llama-3-70b", device="rtx-4090", task="finetune")
     assert any(warning.code == "not-feasible" and "llmfeas plan" in warning.message for warning in found.warnings)
+    found = ready("accelerate", model="llama-3.1-8b", device="rtx-4070ti", task="qlora")
+    assert any(warning.code == "tight" and "it may run out" in warning.message for warning in found.warnings)
 
 
 def test_devices_without_work_are_refused() -> None:

@@ -64,7 +64,8 @@ def run(file: str, jobs: int, extras: str, check: bool, **values: Any) -> None:
     """Answer every scenario of a file in its order, each line as soon as it is known.
 
     Raises:
-        DataError: the file cannot be used, or at the end: some of its scenarios could not be answered.
+        DataError: the file cannot be used, or at the end: some of its scenarios could not be answered, or
+            with `--check` there were none.
         CheckFailedError: with `--check`, where the answer to a scenario is no.
     """
     from ..scenarios import source
@@ -90,6 +91,8 @@ def run(file: str, jobs: int, extras: str, check: bool, **values: Any) -> None:
         raise BugError("bug", f"{bugs} of {count} scenarios met a bug of llmfeas.", "Please report them.")
     if bad:
         raise DataError("bad-scenarios", f"{bad} of {count} scenarios are bad.", "Their lines in the output say why.")
+    if check and not count:
+        raise DataError("no-scenarios", "there is no scenario, so nothing was checked.", "See what writes them.")
     if check and refused:
         raise CheckFailedError("check-failed", f"the check failed: {refused} of {count} scenarios do not work")
     if wanted.verbose:

@@ -288,10 +288,11 @@ def _changed(engine: Launcher, scenario: Scenario, objection: Objection) -> Note
 
 
 def _doubts(estimated: Estimate) -> tuple[Note, ...]:
-    if estimated.verdict.works():
+    if estimated.verdict.works(surely=True):
         return ()
-    reasons = why(estimated.verdict)
-    return (Note("not-feasible", f"as estimated this does not work ({reasons}): see 'llmfeas plan'"),)
+    tight = estimated.verdict.works()
+    code, judged = ("tight", "is tight") if tight else ("not-feasible", "does not work")
+    return (Note(code, f"as estimated this {judged} ({why(estimated.verdict)}): see 'llmfeas plan'"),)
 
 
 __all__ = [

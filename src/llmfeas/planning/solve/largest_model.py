@@ -35,7 +35,7 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
     were published, and which write (but where vectors or scores are asked for).
 
     Each runs as asked, chatting where no task is said or meant, training at micro-batch 1 where nothing is said;
-    recipes with which a larger one trains all its weights stand beside.
+    recipes with which a larger one trains stand beside.
 
     Raises:
         UsageError: where a model is given.
@@ -50,7 +50,7 @@ def max_model(request: Request, catalog: Catalog) -> Answer:
         fixed = {"micro_batch": 1, **fixed}
     found = _largest(fixed, catalog)
     larger = () if found.at is None else _larger(fixed, float(str(found.answer["parameters"])), catalog)
-    found = with_recipes(fixed, found, larger, catalog, _largest, "parameters")
+    found = with_recipes(fixed, found, larger, catalog, _largest_alone, "parameters")
     return replace(found, notes=(UNSAID, *found.notes)) if unsaid else found
 
 
@@ -77,6 +77,17 @@ def _largest(fixed: Request, catalog: Catalog) -> Answer:
     larger = [model for model in ordered if _held(model, seen) > limit]
     beyond_ = {"model": larger[0].id, **outcome({**fixed, "model": larger[0].id}, catalog)} if larger else None
     return Answer("max-model", answer, estimated({**fixed, "model": best.id}, catalog), beyond_, notes)
+
+
+def _largest_alone(fixed: Request, catalog: Catalog) -> Answer:
+    """The largest model without those beside it: most that are larger are refused by bounds, and little is walked."""
+    seen, refused = bool(fixed.get("images")), dict[str, UsageError]()
+    for model in reversed(_by_size(fixed, catalog, seen)):
+        asked = {**fixed, "model": model.id}
+        if _works(asked, catalog, refused):
+            answer = {"model": model.id, "parameters": _held(model, seen)}
+            return Answer("max-model", answer, estimated(asked, catalog))
+    return Answer("max-model", {"model": None})
 
 
 TIMES = (1.0, 2.0)

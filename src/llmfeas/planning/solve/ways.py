@@ -10,7 +10,6 @@ from ...feasibility.core import estimate
 from ...record import replace
 from ...settle import resolution
 from ..asked import unless_refused
-from ..changes.change import FULL
 from ..remedies import nearest_remedies
 from .answer import Answer, Instead, Request
 
@@ -48,10 +47,10 @@ def ways_of(
 def with_recipes(
     request: Request, found: Answer, farther: Sequence[Request], catalog: Catalog, solver: Solver, figure: str
 ) -> Answer:
-    """The answer for all weights as asked, with the mildest recipe for each question `farther` on under which memory is
+    """The answer of a training as asked, with the mildest recipe for each question `farther` on under which memory is
     short, where it gains something.
     """
-    if found.at is None or found.at.scenario.method not in FULL:
+    if found.at is None or not found.at.scenario.is_training:
         return found
     own, ways = float(str(found.answer[figure])), list[Instead]()
     for failing in farther:
