@@ -82,11 +82,6 @@ def host_seconds(scenario: Scenario, work: Work) -> float:
     return factor * launches + (factor * inside + beside) * work.stage / scenario.pp
 
 
-UNIT_SECONDS = 1.1e-3
-"""Hooks and a gather of one unit of FSDP in a pass: 0.85 s more a micro-step of 256 units and three passes where these
-were units than where they were none (data/measurements/tuning_november_2026.yaml, fms-orca-a100); a layer's, 1.2 ms."""
-
-
 def unit_seconds(scenario: Scenario, work: Work) -> float:
     """What the host does more in a micro-step where FSDP makes a unit of each factor of an adapter, as transformers'
     Trainer asks of it (trainer.py of release 4, peft's fsdp_auto_wrap_policy).
@@ -95,7 +90,12 @@ def unit_seconds(scenario: Scenario, work: Work) -> float:
     sharded = scenario.zero >= 3 and scenario.shards > 1 and engine.trainer and not engine.scheme.bucket
     if not sharded or scenario.transformers == "5":
         return 0.0
-    return 2 * work.adapters.matrices * UNIT_SECONDS * (1 + work.graded + work.replayed)
+    return (
+        2
+        * work.adapters.matrices
+        * scenario.tables.efficiency.value("training.host.unit")
+        * (1 + work.graded + work.replayed)
+    )
 
 
 def sharpness(scenario: Scenario, work: Work) -> float:
