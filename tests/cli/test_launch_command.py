@@ -228,14 +228,13 @@ def test_a_scheduler_runs_the_same_script_on_each_machine(run: Run, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("engine", "device", "layout"),
-    [("vllm", "16xh100-sxm", "--tp"), ("llama.cpp", "16xh100-sxm", "--pp"), ("mlx-lm", "2xm2-ultra", None)],
+    [("vllm", "16xh100-sxm", "--tp 16"), ("llama.cpp", "16xh100-sxm", "--pp 16"), ("mlx-lm", "2xm2-ultra", "--pp 2")],
 )
 def test_a_scheduler_starts_no_engine_whose_machines_take_different_commands(
-    run: Run, engine: str, device: str, layout: str | None
+    run: Run, engine: str, device: str, layout: str
 ) -> None:
     """vLLM's other machines are headless; the others are started from one machine alone."""
-    divided = (layout, "16") if layout else ()
-    asked = ("-m", "llama-3-8b", "-d", device, "-t", "inference", *divided)
+    asked = ("-m", "llama-3-8b", "-d", device, "-t", "inference", *layout.split())
     found = run("launch", "--engine", engine, *asked, "--on", "slurm", "--json")
     assert found.code == 2 and "the same command on each machine" in found.error["message"], found.err
 

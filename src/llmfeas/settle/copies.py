@@ -44,8 +44,7 @@ def _fewer_stages(
     scenario: Scenario, given: Container[str], settled: Callable[[Layout], Scenario | None]
 ) -> Layout | None:
     """The fewest stages that surely hold the model with its requests, if fewer than there are and nobody said."""
-    said = any(name in given for name in ("pp", "ep", "cp"))
-    if said or scenario.disaggregate or scenario.engine_record.serving.split != "tensors":
+    if "pp" in given or scenario.disaggregate or scenario.engine_record.serving.split != "tensors":
         return None
     tried = ({"pp": stages} for stages in divisors(scenario.pp, scenario.pp) if stages < scenario.pp)
     return next((layout for layout in tried if (found := settled(layout)) and fits(found)), None)

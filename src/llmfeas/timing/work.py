@@ -166,12 +166,8 @@ def work_of(scenario: Scenario) -> Work:
 @cached_across_devices
 def _work_of(scenario: Scenario, _spread: bool) -> Work:
     engine, sums = scenario.engine_record.training, trained_sums(scenario.model.architecture, scenario.seq_len)
-    stage, looped, full = (
-        slowest_stage(sums, scenario.pp),
-        loops_over_experts(scenario),
-        scenario.checkpointing == "full",
-    )
-    traits = traits_of(scenario) if sums.experts else None
+    stage, traits = slowest_stage(sums, scenario.pp), traits_of(scenario) if sums.experts else None
+    looped, full = loops_over_experts(scenario), scenario.checkpointing == "full"
     beside, graded, adapted = forwards_beside(scenario), graded_share(scenario), adapted_share(scenario)
     return Work(
         sums=sums,

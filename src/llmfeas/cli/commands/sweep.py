@@ -92,7 +92,9 @@ def run(file: str, jobs: int, extras: str, check: bool, **values: Any) -> None:
     if bad:
         raise DataError("bad-scenarios", f"{bad} of {count} scenarios are bad.", "Their lines in the output say why.")
     if check and not count:
-        raise DataError("no-scenarios", "there is no scenario, so nothing was checked.", "See what writes them.")
+        raise DataError(
+            "no-scenarios", "there is no scenario, so nothing was checked.", "Look at what writes the scenarios."
+        )
     if check and refused:
         raise CheckFailedError("check-failed", f"the check failed: {refused} of {count} scenarios do not work")
     if wanted.verbose:
