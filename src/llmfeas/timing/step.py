@@ -90,12 +90,8 @@ def unit_seconds(scenario: Scenario, work: Work) -> float:
     sharded = scenario.zero >= 3 and scenario.shards > 1 and engine.trainer and not engine.scheme.bucket
     if not sharded or scenario.transformers == "5":
         return 0.0
-    return (
-        2
-        * work.adapters.matrices
-        * scenario.tables.efficiency.value("training.host.unit")
-        * (1 + work.graded + work.replayed)
-    )
+    each = scenario.tables.efficiency.value("training.host.unit")
+    return 2 * work.adapters.matrices * each * (1 + work.graded + work.replayed)
 
 
 def sharpness(scenario: Scenario, work: Work) -> float:
